@@ -1,6 +1,6 @@
 //! Ids: `u32` newtypes that index the tables of a [`History`](crate::History).
 
-/// Defines a `u32` newtype that indexes a table, with `new` and `index`.
+/// Defines a `u32` newtype that indexes a table, with `new`, `index` and conversions.
 #[macro_export]
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
@@ -21,6 +21,20 @@ macro_rules! id_type {
             #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
+            }
+        }
+
+        impl From<u32> for $name {
+            #[inline]
+            fn from(number: u32) -> Self {
+                Self(number)
+            }
+        }
+
+        impl From<$name> for u32 {
+            #[inline]
+            fn from(id: $name) -> u32 {
+                id.0
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::ids::ChainId;
+use crate::ids::{ChainId, Node};
 
 /// Nodes partitioned into chains; a session of a history is a chain.
 ///
@@ -10,10 +10,10 @@ use crate::ids::ChainId;
 /// [`Chains::consecutive`]; [`Chains::along`] accepts any other partition, such as the reads and
 /// the writes of each session.
 #[derive(Clone, Debug)]
-pub struct Chains {
+pub struct Chains<N = u32> {
     /// Index of each chain's first node in `members`, followed by the number of nodes.
     starts: Vec<u32>,
-    members: Vec<u32>,
+    members: Vec<N>,
     /// Chain and position of each node; callers usually need both.
     spots: Vec<Spot>,
     /// The column of each chain in a clock.
@@ -31,7 +31,7 @@ struct Spot {
 /// A node that belongs to no chain yet.
 const NOWHERE: Spot = Spot { chain: ChainId(u32::MAX), place: 0 };
 
-impl Chains {
+impl<N: Node> Chains<N> {
     /// Builds chains of consecutive nodes from their lengths.
     pub fn consecutive(lengths: impl IntoIterator<Item = usize>) -> Self {
         let mut chains =
@@ -39,7 +39,7 @@ impl Chains {
         let mut next = 0u32;
         for (chain, length) in (0u32..).map(ChainId).zip(lengths) {
             let end = next + length as u32;
-            chains.members.extend(next..end);
+            chains.members.extend((next..end).map(N::from));
             chains.spots.extend((0..length as u32).map(|place| Spot { chain, place }));
             chains.starts.push(end);
             next = end;
@@ -49,7 +49,7 @@ impl Chains {
 
     /// Builds chains from the chain of each node. Members of a chain are in the order of `nodes`,
     /// which holds every node once.
-    pub fn along(nodes: impl IntoIterator<Item = u32>, chain_of: &[ChainId]) -> Self {
+    pub fn along(nodes: impl IntoIterator<Item = N>, chain_of: &[ChainId]) -> Self {
         let mut starts = vec![0];
         for &chain in chain_of {
             if starts.len() < chain.index() + 2 {
@@ -61,12 +61,13 @@ impl Chains {
             starts[chain] += starts[chain - 1];
         }
         let mut ends = starts.clone();
-        let (mut members, mut spots) = (vec![0; chain_of.len()], vec![NOWHERE; chain_of.len()]);
+        let (mut members, mut spots) =
+            (vec![N::from(0); chain_of.len()], vec![NOWHERE; chain_of.len()]);
         for node in nodes {
-            let chain = chain_of[node as usize];
+            let chain = chain_of[node.index()];
             let end = &mut ends[chain.index()];
             members[*end as usize] = node;
-            spots[node as usize] = Spot { chain, place: *end - starts[chain.index()] };
+            spots[node.index()] = Spot { chain, place: *end - starts[chain.index()] };
             *end += 1;
         }
         debug_assert!(spots.iter().all(|spot| spot.chain != NOWHERE.chain), "all nodes are there");
@@ -113,7 +114,7 @@ impl Chains {
     }
 
     /// Lists the chains.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = ChainId> + Clone + use<> {
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = ChainId> + Clone + use<N> {
         (0..self.len() as u32).map(ChainId)
     }
 
@@ -124,19 +125,19 @@ impl Chains {
 
     /// Returns the chain of a node.
     #[inline]
-    pub fn chain_of(&self, node: u32) -> ChainId {
-        self.spots[node as usize].chain
+    pub fn chain_of(&self, node: N) -> ChainId {
+        self.spots[node.index()].chain
     }
 
     /// Returns the position of a node in its chain, counted from 0.
     #[inline]
-    pub fn place_of(&self, node: u32) -> u32 {
-        self.spots[node as usize].place
+    pub fn place_of(&self, node: N) -> u32 {
+        self.spots[node.index()].place
     }
 
     /// Returns the members of a chain in order.
     #[inline]
-    pub fn members(&self, chain: ChainId) -> &[u32] {
+    pub fn members(&self, chain: ChainId) -> &[N] {
         &self.members[self.range(chain)]
     }
 

@@ -32,7 +32,7 @@
 
 use crate::chains::Chains;
 use crate::edges::{Adjacency, Edge, visit_in_order};
-use crate::ids::{ChainId, EdgeId};
+use crate::ids::{ChainId, EdgeId, Node};
 
 const NO_ROW: u32 = u32::MAX;
 const NO_EDGE: EdgeId = EdgeId(u32::MAX);
@@ -57,18 +57,18 @@ pub enum Inserted {
 
 /// Chains and edges that form a cycle.
 #[derive(Clone, Debug)]
-pub struct Cyclic {
+pub struct Cyclic<N = u32, R = u32> {
     /// The chains.
-    pub chains: Chains,
+    pub chains: Chains<N>,
     /// The edges.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<Edge<N, R>>,
 }
 
 /// A strict partial order over the nodes of some chains, extensible edge by edge.
 #[derive(Clone, Debug)]
-pub struct ChainOrder {
-    chains: Chains,
-    edges: Vec<Edge>,
+pub struct ChainOrder<N = u32, R = u32> {
+    chains: Chains<N>,
+    edges: Vec<Edge<N, R>>,
     /// The row of the nearest node at or before each node that has one, or `NO_ROW`.
     row_of: Vec<u32>,
     /// Rows with one entry per chain: the number of that chain's nodes before the row's node. The
@@ -82,18 +82,18 @@ pub struct ChainOrder {
     /// The edges that leave each node as linked lists, built at the first insertion.
     outgoing: Option<Outgoing>,
     /// Changes made by insertions, newest last; `None` before the first mark.
-    trail: Option<Vec<Change>>,
+    trail: Option<Vec<Change<N>>>,
     /// Buffers of an insertion: the nodes still to be updated, and the columns that grew.
-    scratch: (Vec<u32>, Vec<Growth>),
+    scratch: (Vec<N>, Vec<Growth>),
 }
 
 /// A change that can be undone.
 #[derive(Clone, Copy, Debug)]
-enum Change {
+enum Change<N> {
     /// An entry of a row grew.
     Entry { at: usize, had: u32 },
     /// A node got a row of its own, the last of the rows.
-    Row { node: u32, shared: u32 },
+    Row { node: N, shared: u32 },
 }
 
 /// The growth of a clock in one column.
@@ -120,23 +120,13 @@ struct Outgoing {
     next: Vec<EdgeId>,
 }
 
-impl ChainOrder {
+impl<N: Node, R: Copy> ChainOrder<N, R> {
     /// Builds the order of the chains and edges. If they form a cycle, returns them.
-    pub fn build(chains: Chains, edges: Vec<Edge>) -> Result<Self, Box<Cyclic>> {
-        Self::build_with_order(chains, edges).map(|(order, _)| order)
-    }
-
-    /// Builds the order of the chains and edges along with a linear extension of it.
-    pub fn build_with_order(
-        chains: Chains,
-        edges: Vec<Edge>,
-    ) -> Result<(Self, Vec<u32>), Box<Cyclic>> {
+    pub fn build(chains: Chains<N>, edges: Vec<Edge<N, R>>) -> Result<Self, Box<Cyclic<N, R>>> {
         let incoming = Adjacency::new(chains.nodes(), &edges, |edge| edge.to);
         let mut row_of = vec![NO_ROW; chains.nodes()];
         let mut rows = Vec::new();
-        let mut extension = Vec::with_capacity(chains.nodes());
         let acyclic = visit_in_order(&chains, &edges, &incoming, |node| {
-            extension.push(node);
             let sources = incoming.at(node).iter().map(|&edge| edges[edge.index()].from);
             admit(&chains, &mut row_of, &mut rows, node, sources);
         });
@@ -147,17 +137,17 @@ impl ChainOrder {
         let mut made = Self::without_nodes(chains, edges, row_of, rows);
         made.admitted =
             made.chains.ids().map(|chain| made.chains.members(chain).len() as u32).collect();
-        Ok((made, extension))
+        Ok(made)
     }
 
     /// Builds the order of the chains and edges without admitting any node.
     ///
     /// The chains and edges must not form a cycle. Only admitted nodes may be queried and get
     /// further edges.
-    pub fn unadmitted(chains: Chains, mut edges: Vec<Edge>) -> Self {
+    pub fn unadmitted(chains: Chains<N>, mut edges: Vec<Edge<N, R>>) -> Self {
         let row_of = vec![NO_ROW; chains.nodes()];
         let mut incoming = vec![0; chains.nodes() + 1];
-        edges.iter().for_each(|edge| incoming[edge.to as usize + 1] += 1);
+        edges.iter().for_each(|edge| incoming[edge.to.index() + 1] += 1);
         for node in 1..incoming.len() {
             incoming[node] += incoming[node - 1];
         }
@@ -170,7 +160,12 @@ impl ChainOrder {
         made
     }
 
-    fn without_nodes(chains: Chains, edges: Vec<Edge>, row_of: Vec<u32>, rows: Vec<u32>) -> Self {
+    fn without_nodes(
+        chains: Chains<N>,
+        edges: Vec<Edge<N, R>>,
+        row_of: Vec<u32>,
+        rows: Vec<u32>,
+    ) -> Self {
         let chains_len = chains.len();
         ChainOrder {
             chains,
@@ -186,9 +181,9 @@ impl ChainOrder {
     }
 
     /// Admits a node. Its predecessor in the chain and the starts of its edges must be admitted.
-    pub fn admit(&mut self, node: u32) {
+    pub fn admit(&mut self, node: N) {
         let ChainOrder { chains, edges, row_of, rows, admitted, incoming, outgoing, .. } = self;
-        let entering = incoming[node as usize]..incoming[node as usize + 1];
+        let entering = incoming[node.index()]..incoming[node.index() + 1];
         let outgoing = outgoing.as_mut().expect("it is made with the order");
         let chain = chains.chain_of(node);
         debug_assert_eq!(admitted[chain.index()], chains.place_of(node));
@@ -202,32 +197,32 @@ impl ChainOrder {
 
     /// Returns whether a node has been admitted.
     #[inline]
-    pub fn is_admitted(&self, node: u32) -> bool {
+    pub fn is_admitted(&self, node: N) -> bool {
         self.chains.place_of(node) < self.admitted[self.chains.chain_of(node).index()]
     }
 
     /// Returns the members of a chain that have been admitted.
-    fn present(&self, chain: ChainId) -> &[u32] {
+    fn present(&self, chain: ChainId) -> &[N] {
         &self.chains.members(chain)[..self.admitted[chain.index()] as usize]
     }
 
     /// Returns the chains.
-    pub fn chains(&self) -> &Chains {
+    pub fn chains(&self) -> &Chains<N> {
         &self.chains
     }
 
     /// Returns all edges, oldest first, those that closed a cycle included.
-    pub fn edges(&self) -> &[Edge] {
+    pub fn edges(&self) -> &[Edge<N, R>] {
         &self.edges
     }
 
     /// Counts the nodes of `chain` that come before `node`, or are `node`.
     #[inline]
-    pub fn count_until(&self, node: u32, chain: ChainId) -> u32 {
+    pub fn count_until(&self, node: N, chain: ChainId) -> u32 {
         if chain == self.chains.chain_of(node) {
             return self.chains.place_of(node) + 1;
         }
-        match self.row_of[node as usize] {
+        match self.row_of[node.index()] {
             NO_ROW => 0,
             row => {
                 let column = self.chains.column_of(chain) as usize;
@@ -238,15 +233,15 @@ impl ChainOrder {
 
     /// Returns whether `a` comes before `b`.
     #[inline]
-    pub fn before(&self, a: u32, b: u32) -> bool {
+    pub fn before(&self, a: N, b: N) -> bool {
         a != b && self.count_until(b, self.chains.chain_of(a)) > self.chains.place_of(a)
     }
 
     /// Returns the clock of a node by columns. The entry of its own chain has no meaning; `None`
     /// stands for all zeros.
     #[inline]
-    pub fn row(&self, node: u32) -> Option<&[u32]> {
-        match self.row_of[node as usize] {
+    pub fn row(&self, node: N) -> Option<&[u32]> {
+        match self.row_of[node.index()] {
             NO_ROW => None,
             row => {
                 let k = self.chains.width();
@@ -256,13 +251,17 @@ impl ChainOrder {
     }
 
     /// Adds an edge.
-    pub fn insert(&mut self, edge: Edge) -> Inserted {
+    pub fn insert(&mut self, edge: Edge<N, R>) -> Inserted {
         self.insert_and_tell(edge, |_, _| ())
     }
 
     /// Adds an edge and reports the nodes whose clocks grew, possibly more than once, and the
     /// columns.
-    pub fn insert_and_tell(&mut self, edge: Edge, grew: impl FnMut(u32, &[Growth])) -> Inserted {
+    pub fn insert_and_tell(
+        &mut self,
+        edge: Edge<N, R>,
+        grew: impl FnMut(N, &[Growth]),
+    ) -> Inserted {
         if self.before(edge.from, edge.to) {
             return Inserted::Implied;
         }
@@ -282,10 +281,10 @@ impl ChainOrder {
 
     /// Returns the edges that leave a node, newest first, by their indices in the list; none before
     /// the first mark.
-    pub fn edges_from(&self, node: u32) -> impl Iterator<Item = EdgeId> {
+    pub fn edges_from(&self, node: N) -> impl Iterator<Item = EdgeId> {
         let outgoing = self.outgoing.as_ref();
         let some = |edge: EdgeId| (edge != NO_EDGE).then_some(edge);
-        let first = outgoing.and_then(|outgoing| some(outgoing.head[node as usize]));
+        let first = outgoing.and_then(|outgoing| some(outgoing.head[node.index()]));
         std::iter::successors(first, move |&edge| some(outgoing?.next[edge.index()]))
     }
 
@@ -308,14 +307,14 @@ impl ChainOrder {
             match trail.pop().expect("it is longer") {
                 Change::Entry { at, had } => self.rows[at] = had,
                 Change::Row { node, shared } => {
-                    let row = self.row_of[node as usize];
+                    let row = self.row_of[node.index()];
                     let place = self.chains.place_of(node) as usize;
                     let members = self.chains.members(self.chains.chain_of(node));
                     for &member in &members[place..] {
-                        if self.row_of[member as usize] != row {
+                        if self.row_of[member.index()] != row {
                             break;
                         }
-                        self.row_of[member as usize] = shared;
+                        self.row_of[member.index()] = shared;
                     }
                     self.rows.truncate(row as usize * k);
                 }
@@ -336,8 +335,8 @@ impl ChainOrder {
     /// the start knows. Edges that close a cycle are left out. Tests compare the clocks with a
     /// closure computed in another way, which shows that they contain nothing else.
     pub fn check_invariants(&self) {
-        let column = |node: u32| self.chains.column_of(self.chains.chain_of(node));
-        let knows_as_much = |later: u32, earlier: u32| {
+        let column = |node: N| self.chains.column_of(self.chains.chain_of(node));
+        let knows_as_much = |later: N, earlier: N| {
             let Some(known) = self.row(earlier) else { return true };
             (0..).zip(known).all(|(at, &known)| {
                 let is_own = at == column(later) || at == column(earlier);
@@ -348,7 +347,7 @@ impl ChainOrder {
             for pair in self.present(chain).windows(2) {
                 assert!(
                     knows_as_much(pair[1], pair[0]),
-                    "{} forgets what {} knows",
+                    "{:?} forgets what {:?} knows",
                     pair[1],
                     pair[0]
                 );
@@ -360,8 +359,8 @@ impl ChainOrder {
                 continue;
             }
             if column(from) != column(to) {
-                assert!(self.before(from, to), "{to} does not know of {from}");
-                assert!(knows_as_much(to, from), "{to} does not know all that {from} knows");
+                assert!(self.before(from, to), "{to:?} does not know of {from:?}");
+                assert!(knows_as_much(to, from), "{to:?} does not know all that {from:?} knows");
             }
         }
         if let Some(outgoing) = &self.outgoing {
@@ -378,7 +377,7 @@ impl ChainOrder {
     /// Propagates `edge.from` and everything before it to `edge.to` and everything after it.
     ///
     /// A node that knows `from` already knows the rest, and so do the nodes after it.
-    fn propagate(&mut self, edge: Edge, mut grew: impl FnMut(u32, &[Growth])) {
+    fn propagate(&mut self, edge: Edge<N, R>, mut grew: impl FnMut(N, &[Growth])) {
         let (source, at) = (self.chains.chain_of(edge.from), self.chains.place_of(edge.from));
         let (mut told, mut growth) = std::mem::take(&mut self.scratch);
         told.push(edge.to);
@@ -392,12 +391,12 @@ impl ChainOrder {
             let members = self.present(self.chains.chain_of(node));
             let outgoing = self.outgoing.as_ref().expect("insertion made it");
             for &member in &members[self.chains.place_of(node) as usize..] {
-                if self.row_of[member as usize] != row {
+                if self.row_of[member.index()] != row {
                     told.push(member);
                     break;
                 }
                 grew(member, &growth);
-                let mut next = outgoing.head[member as usize];
+                let mut next = outgoing.head[member.index()];
                 while next != NO_EDGE {
                     told.push(self.edges[next.index()].to);
                     next = outgoing.next[next.index()];
@@ -409,12 +408,12 @@ impl ChainOrder {
 
     /// Joins a node and its clock into the row of a node of another chain, and lists the columns
     /// that grew.
-    fn join(&mut self, from: u32, node: u32, row: u32, growth: &mut Vec<Growth>) {
+    fn join(&mut self, from: N, node: N, row: u32, growth: &mut Vec<Growth>) {
         let k = self.chains.width();
-        let column_of = |node: u32| self.chains.column_of(self.chains.chain_of(node));
+        let column_of = |node: N| self.chains.column_of(self.chains.chain_of(node));
         let (source, own) = (column_of(from), column_of(node));
         growth.clear();
-        let from_row = self.row_of[from as usize];
+        let from_row = self.row_of[from.index()];
         if from_row != NO_ROW {
             let (into, joined) = two_rows(&mut self.rows, k, row, from_row);
             let mut grow = |start: u32, into: &mut [u32], joined: &[u32]| {
@@ -450,24 +449,24 @@ impl ChainOrder {
     }
 
     /// Returns the row of a node, and creates one if it shares its predecessor's.
-    fn own_row(&mut self, node: u32) -> u32 {
+    fn own_row(&mut self, node: N) -> u32 {
         let chain = self.chains.chain_of(node);
         let place = self.chains.place_of(node) as usize;
         let members = &self.chains.members(chain)[..self.admitted[chain.index()] as usize];
-        let shared = self.row_of[node as usize];
+        let shared = self.row_of[node.index()];
         let inherited = match place {
             0 => NO_ROW,
-            _ => self.row_of[members[place - 1] as usize],
+            _ => self.row_of[members[place - 1].index()],
         };
         if shared != inherited {
             return shared;
         }
         let row = push_row_copy(&mut self.rows, self.chains.width(), shared);
         for &member in &members[place..] {
-            if self.row_of[member as usize] != shared {
+            if self.row_of[member.index()] != shared {
                 break;
             }
-            self.row_of[member as usize] = row;
+            self.row_of[member.index()] = row;
         }
         if let Some(trail) = &mut self.trail {
             trail.push(Change::Row { node, shared });
@@ -477,7 +476,7 @@ impl ChainOrder {
 }
 
 impl Outgoing {
-    fn new(nodes: usize, edges: &[Edge]) -> Self {
+    fn new<N: Node, R>(nodes: usize, edges: &[Edge<N, R>]) -> Self {
         let mut made = Outgoing { head: vec![NO_EDGE; nodes], next: Vec::new() };
         for (id, edge) in edges.iter().enumerate() {
             made.push(edge.from, EdgeId::new(id));
@@ -485,36 +484,36 @@ impl Outgoing {
         made
     }
 
-    fn push(&mut self, from: u32, id: EdgeId) {
+    fn push(&mut self, from: impl Node, id: EdgeId) {
         debug_assert_eq!(self.next.len(), id.index());
         self.next.push(NO_EDGE);
         self.link(from, id);
     }
 
-    fn link(&mut self, from: u32, id: EdgeId) {
-        self.next[id.index()] = std::mem::replace(&mut self.head[from as usize], id);
+    fn link(&mut self, from: impl Node, id: EdgeId) {
+        self.next[id.index()] = std::mem::replace(&mut self.head[from.index()], id);
     }
 
     /// Removes the newest edge, which leaves `from`.
-    fn pop(&mut self, from: u32) {
-        self.head[from as usize] = self.next.pop().expect("there is an edge");
+    fn pop(&mut self, from: impl Node) {
+        self.head[from.index()] = self.next.pop().expect("there is an edge");
     }
 }
 
 /// Computes the clock of a node from its predecessor in the chain and from the starts of the edges
 /// that enter it.
-fn admit(
-    chains: &Chains,
+fn admit<N: Node>(
+    chains: &Chains<N>,
     row_of: &mut [u32],
     rows: &mut Vec<u32>,
-    node: u32,
-    sources: impl Iterator<Item = u32>,
+    node: N,
+    sources: impl Iterator<Item = N>,
 ) {
     let k = chains.width();
     let (chain, place) = (chains.chain_of(node), chains.place_of(node));
     let mut row = match place {
         0 => NO_ROW,
-        _ => row_of[chains.members(chain)[place as usize - 1] as usize],
+        _ => row_of[chains.members(chain)[place as usize - 1].index()],
     };
     let mut is_own = false;
     for from in sources {
@@ -528,11 +527,11 @@ fn admit(
             row = push_row_copy(rows, k, row);
             is_own = true;
         }
-        join_row(rows, k, row, row_of[from as usize]);
+        join_row(rows, k, row, row_of[from.index()]);
         let entry = &mut rows[row as usize * k + column];
         *entry = (*entry).max(at + 1);
     }
-    row_of[node as usize] = row;
+    row_of[node.index()] = row;
 }
 
 /// Appends a copy of a row, or zeros, and returns its number.

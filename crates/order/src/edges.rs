@@ -1,18 +1,18 @@
 //! Edges between chains, with the reason for each, and their adjacency.
 
 use crate::chains::Chains;
-use crate::ids::EdgeId;
+use crate::ids::{EdgeId, Node};
 use crate::turns::{Awaited, take_turns};
 
 /// An edge between two nodes, on top of the chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Edge {
+pub struct Edge<N = u32, R = u32> {
     /// Start of the edge.
-    pub from: u32,
+    pub from: N,
     /// End of the edge.
-    pub to: u32,
+    pub to: N,
     /// Reason of the edge; its meaning is the caller's.
-    pub reason: u32,
+    pub reason: R,
 }
 
 /// For each node the edges that start or end there, as indices into the list of edges.
@@ -24,10 +24,14 @@ pub(crate) struct Adjacency {
 
 impl Adjacency {
     /// Groups edges by the node that `end` returns, in the order of the list.
-    pub(crate) fn new(nodes: usize, edges: &[Edge], end: impl Fn(&Edge) -> u32) -> Self {
+    pub(crate) fn new<N: Node, R>(
+        nodes: usize,
+        edges: &[Edge<N, R>],
+        end: impl Fn(&Edge<N, R>) -> N,
+    ) -> Self {
         let mut starts = vec![0u32; nodes + 1];
         for edge in edges {
-            starts[end(edge) as usize + 1] += 1;
+            starts[end(edge).index() + 1] += 1;
         }
         for node in 0..nodes {
             starts[node + 1] += starts[node];
@@ -35,7 +39,7 @@ impl Adjacency {
         let mut next = starts.clone();
         let mut grouped = vec![EdgeId(0); edges.len()];
         for (i, edge) in edges.iter().enumerate() {
-            let slot = &mut next[end(edge) as usize];
+            let slot = &mut next[end(edge).index()];
             grouped[*slot as usize] = EdgeId::new(i);
             *slot += 1;
         }
@@ -43,14 +47,14 @@ impl Adjacency {
     }
 
     #[inline]
-    pub(crate) fn at(&self, node: u32) -> &[EdgeId] {
-        let (start, end) = (self.starts[node as usize], self.starts[node as usize + 1]);
+    pub(crate) fn at(&self, node: impl Node) -> &[EdgeId] {
+        let (start, end) = (self.starts[node.index()], self.starts[node.index() + 1]);
         &self.edges[start as usize..end as usize]
     }
 }
 
 /// Sorts the nodes along chains and edges, or fails if they form a cycle. Costs nodes plus edges.
-pub fn topological_order(chains: &Chains, edges: &[Edge]) -> Option<Vec<u32>> {
+pub fn topological_order<N: Node, R>(chains: &Chains<N>, edges: &[Edge<N, R>]) -> Option<Vec<N>> {
     let incoming = Adjacency::new(chains.nodes(), edges, |edge| edge.to);
     let mut order = Vec::with_capacity(chains.nodes());
     visit_in_order(chains, edges, &incoming, |node| order.push(node)).then_some(order)
@@ -58,11 +62,11 @@ pub fn topological_order(chains: &Chains, edges: &[Edge]) -> Option<Vec<u32>> {
 
 /// Calls `visit` on the nodes in an order that extends chains and edges, one node per chain in
 /// turns. Returns whether it reached all nodes, that is, whether there is no cycle.
-pub(crate) fn visit_in_order(
-    chains: &Chains,
-    edges: &[Edge],
+pub(crate) fn visit_in_order<N: Node, R>(
+    chains: &Chains<N>,
+    edges: &[Edge<N, R>],
     incoming: &Adjacency,
-    mut visit: impl FnMut(u32),
+    mut visit: impl FnMut(N),
 ) -> bool {
     let lengths: Vec<u32> = chains.ids().map(|chain| chains.members(chain).len() as u32).collect();
     take_turns(&lengths, 1, |chain, place, taken| {

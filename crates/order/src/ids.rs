@@ -1,4 +1,20 @@
-//! Ids of chains and edges, so that neither is taken for a node, a position or a count.
+//! Ids of nodes, chains and edges, so that none of them is taken for a position or a count.
+
+use std::fmt::Debug;
+
+/// A node of an order: a `u32` newtype such as the id of an operation, or a plain `u32`.
+///
+/// The nodes of an order are numbered from 0. This crate doesn't depend on histories: its callers use
+/// their own ids as nodes, which need no more than the conversions from and to their numbers.
+pub trait Node: Copy + Ord + Debug + From<u32> + Into<u32> {
+    /// Returns the index into a table with one entry per node.
+    #[inline]
+    fn index(self) -> usize {
+        self.into() as usize
+    }
+}
+
+impl<N: Copy + Ord + Debug + From<u32> + Into<u32>> Node for N {}
 
 /// A chain, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -10,7 +10,7 @@
 //!
 //! // Two chains, 0 ─ 1 and 2 ─ 3, and an edge from 1 to 2.
 //! let chains = Chains::consecutive([2, 2]);
-//! let edges = vec![Edge { from: 1, to: 2, reason: 7 }];
+//! let edges = vec![Edge { from: 1_u32, to: 2, reason: 7 }];
 //! let mut order = ChainOrder::build(chains, edges).unwrap();
 //! assert!(order.before(0, 3));
 //! assert_eq!(order.insert(Edge { from: 0, to: 3, reason: 8 }), Inserted::Implied);
@@ -24,8 +24,8 @@
 //! For small relations there is [`Matrix`], a relation as dense bits, with the operators of
 //! relational algebra.
 //!
-//! Chains and edges have ids of their own types. Nodes are plain `u32`: this crate does not depend on
-//! histories, and its callers use their own ids as node numbers without conversion.
+//! Chains and edges have ids of their own types. Nodes are the caller's ids: any type that implements
+//! [`Node`], such as the operations of a history, or plain numbers as here.
 
 mod chains;
 mod clocks;
@@ -38,7 +38,7 @@ mod turns;
 pub use chains::Chains;
 pub use clocks::{ChainOrder, Cyclic, Growth, Inserted, Mark};
 pub use edges::{Edge, topological_order};
-pub use ids::{ChainId, EdgeId};
+pub use ids::{ChainId, EdgeId, Node};
 pub use matrix::{Matrix, Set};
 pub use paths::{PathStep, Paths};
 pub use turns::{Awaited, take_turns};

@@ -13,17 +13,17 @@
 
 use crate::chains::Chains;
 use crate::edges::{Adjacency, Edge};
-use crate::ids::{ChainId, EdgeId};
+use crate::ids::{ChainId, EdgeId, Node};
 
 /// A step of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PathStep {
+pub enum PathStep<N = u32> {
     /// A run along a chain.
     Run {
         /// First node.
-        from: u32,
+        from: N,
         /// Last node.
-        to: u32,
+        to: N,
     },
     /// An edge, by its index in the list.
     Edge(EdgeId),
@@ -31,18 +31,18 @@ pub enum PathStep {
 
 /// Searches in fixed chains and edges.
 #[derive(Debug)]
-pub struct Paths<'a> {
-    chains: &'a Chains,
-    edges: &'a [Edge],
+pub struct Paths<'a, N = u32, R = u32> {
+    chains: &'a Chains<N>,
+    edges: &'a [Edge<N, R>],
     /// For each chain its outgoing edges by position.
     leaving: Vec<Vec<(u32, EdgeId)>>,
-    search: ShortestPathSearch,
+    search: ShortestPathSearch<N>,
 }
 
 /// Scratch space of a search, reused by the next one.
 #[derive(Debug)]
-struct ShortestPathSearch {
-    arrivals: Vec<Arrival>,
+struct ShortestPathSearch<N> {
+    arrivals: Vec<Arrival<N>>,
     /// Arrivals by distance, one bucket per distance.
     buckets: Vec<Vec<u32>>,
     /// For each chain, the position from which its outgoing edges are opened by a run.
@@ -53,8 +53,8 @@ struct ShortestPathSearch {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
-    node: u32,
+struct Arrival<N> {
+    node: N,
     /// The edge that led to it, and the arrival before; none for the start.
     edge: EdgeId,
     parent: u32,
@@ -64,9 +64,9 @@ struct Arrival {
 const NO_EDGE: EdgeId = EdgeId(u32::MAX);
 const NO_PARENT: u32 = u32::MAX;
 
-impl<'a> Paths<'a> {
+impl<'a, N: Node, R> Paths<'a, N, R> {
     /// Prepares searches over the edges, which may be a prefix of a longer list.
-    pub fn new(chains: &'a Chains, edges: &'a [Edge]) -> Self {
+    pub fn new(chains: &'a Chains<N>, edges: &'a [Edge<N, R>]) -> Self {
         let mut leaving = vec![Vec::new(); chains.len()];
         for (id, edge) in edges.iter().enumerate() {
             leaving[chains.chain_of(edge.from).index()]
@@ -87,7 +87,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Finds a shortest path of at most `bound` steps between two different nodes.
-    pub fn shortest_path(&mut self, from: u32, to: u32, bound: usize) -> Option<Vec<PathStep>> {
+    pub fn shortest_path(&mut self, from: N, to: N, bound: usize) -> Option<Vec<PathStep<N>>> {
         let (chain, place) = (self.chains.chain_of(to), self.chains.place_of(to));
         let last = self.run_search(from, bound, |chains, arrival, _| {
             let here = arrival.node;
@@ -103,22 +103,22 @@ impl<'a> Paths<'a> {
     }
 
     /// Finds a shortest cycle, or after `max_steps` steps of search the shortest so far.
-    pub fn shortest_cycle(&mut self, max_steps: u64) -> Option<Vec<PathStep>> {
+    pub fn shortest_cycle(&mut self, max_steps: u64) -> Option<Vec<PathStep<N>>> {
         let components = components(self.chains, self.edges);
         let mut sizes = vec![0u32; self.chains.nodes()];
         for &component in &components {
             sizes[component as usize] += 1;
         }
-        let mut starts: Vec<u32> = self
+        let mut starts: Vec<N> = self
             .edges
             .iter()
-            .filter(|e| components[e.from as usize] == components[e.to as usize])
+            .filter(|e| components[e.from.index()] == components[e.to.index()])
             .map(|edge| edge.to)
             .collect();
-        starts.sort_unstable_by_key(|&node| (sizes[components[node as usize] as usize], node));
+        starts.sort_unstable_by_key(|&node| (sizes[components[node.index()] as usize], node));
         starts.dedup();
         self.search.steps = 0;
-        let mut best: Option<Vec<PathStep>> = None;
+        let mut best: Option<Vec<PathStep<N>>> = None;
         for start in starts {
             let bound = best.as_ref().map_or(usize::MAX, |cycle| cycle.len() - 1);
             if bound == 0 || (best.is_some() && self.search.steps > max_steps) {
@@ -139,9 +139,9 @@ impl<'a> Paths<'a> {
     /// total.
     fn run_search(
         &mut self,
-        from: u32,
+        from: N,
         bound: usize,
-        goal: impl Fn(&Chains, Arrival, bool) -> Option<usize>,
+        goal: impl Fn(&Chains<N>, Arrival<N>, bool) -> Option<usize>,
     ) -> Option<u32> {
         let Paths { chains, edges, leaving, search } = self;
         search.reset(chains);
@@ -167,7 +167,7 @@ impl<'a> Paths<'a> {
             // An arrival that was reached on a shorter path has been expanded already. The start
             // may be reached once more, which closes a cycle.
             let (chain, place) = (chains.chain_of(arrival.node), chains.place_of(arrival.node));
-            if std::mem::replace(&mut search.seen[arrival.node as usize], true) {
+            if std::mem::replace(&mut search.seen[arrival.node.index()], true) {
                 continue;
             }
             let list = &leaving[chain.index()];
@@ -191,7 +191,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Reconstructs the steps to an arrival, with a final run to `to` if needed.
-    fn trace(&self, arrival: u32, to: Option<u32>) -> Vec<PathStep> {
+    fn trace(&self, arrival: u32, to: Option<N>) -> Vec<PathStep<N>> {
         let mut steps = Vec::new();
         let arrivals = &self.search.arrivals;
         let mut here = arrivals[arrival as usize];
@@ -214,10 +214,10 @@ impl<'a> Paths<'a> {
     }
 }
 
-impl ShortestPathSearch {
-    fn reset(&mut self, chains: &Chains) {
+impl<N: Node> ShortestPathSearch<N> {
+    fn reset(&mut self, chains: &Chains<N>) {
         for arrival in self.arrivals.drain(..) {
-            self.seen[arrival.node as usize] = false;
+            self.seen[arrival.node.index()] = false;
         }
         for chain in self.touched.drain(..) {
             self.opened[chain.index()] = u32::MAX;
@@ -226,9 +226,9 @@ impl ShortestPathSearch {
         debug_assert_eq!(self.opened.len(), chains.len());
     }
 
-    fn arrive(&mut self, arrival: Arrival, distance: usize) {
+    fn arrive(&mut self, arrival: Arrival<N>, distance: usize) {
         // The start is recorded as an arrival, but arriving there again must stay possible.
-        if self.seen[arrival.node as usize] && self.arrivals[0].node != arrival.node {
+        if self.seen[arrival.node.index()] && self.arrivals[0].node != arrival.node {
             return;
         }
         if self.buckets.len() <= distance {
@@ -240,7 +240,7 @@ impl ShortestPathSearch {
 }
 
 /// Returns the number of each node's strongly connected component (Tarjan 1972, iterative).
-fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
+fn components<N: Node, R>(chains: &Chains<N>, edges: &[Edge<N, R>]) -> Vec<u32> {
     const UNSEEN: u32 = u32::MAX;
     let n = chains.nodes();
     let outgoing = Adjacency::new(n, edges, |edge| edge.from);
@@ -248,19 +248,19 @@ fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
     let mut low = vec![0u32; n];
     let mut component = vec![UNSEEN; n];
     let (mut numbered, mut found) = (0u32, 0u32);
-    let mut open: Vec<u32> = Vec::new();
+    let mut open: Vec<N> = Vec::new();
     // A frame is a node and its number of processed successors; successor 0 is the next node of the
     // chain.
-    let mut frames: Vec<(u32, u32)> = Vec::new();
-    for root in 0..n as u32 {
-        if number[root as usize] != UNSEEN {
+    let mut frames: Vec<(N, u32)> = Vec::new();
+    for root in (0..n as u32).map(N::from) {
+        if number[root.index()] != UNSEEN {
             continue;
         }
         frames.push((root, 0));
         while let Some(&mut (node, ref mut looked)) = frames.last_mut() {
             if *looked == 0 {
-                number[node as usize] = numbered;
-                low[node as usize] = numbered;
+                number[node.index()] = numbered;
+                low[node.index()] = numbered;
                 numbered += 1;
                 open.push(node);
             }
@@ -274,9 +274,9 @@ fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
                 Some(edges[edge.index()].to)
             } else {
                 frames.pop();
-                if low[node as usize] == number[node as usize] {
+                if low[node.index()] == number[node.index()] {
                     while let Some(member) = open.pop() {
-                        component[member as usize] = found;
+                        component[member.index()] = found;
                         if member == node {
                             break;
                         }
@@ -284,15 +284,15 @@ fn components(chains: &Chains, edges: &[Edge]) -> Vec<u32> {
                     found += 1;
                 }
                 if let Some(&(parent, _)) = frames.last() {
-                    low[parent as usize] = low[parent as usize].min(low[node as usize]);
+                    low[parent.index()] = low[parent.index()].min(low[node.index()]);
                 }
                 continue;
             };
             if let Some(next) = successor {
-                if number[next as usize] == UNSEEN {
+                if number[next.index()] == UNSEEN {
                     frames.push((next, 0));
-                } else if component[next as usize] == UNSEEN {
-                    low[node as usize] = low[node as usize].min(number[next as usize]);
+                } else if component[next.index()] == UNSEEN {
+                    low[node.index()] = low[node.index()].min(number[next.index()]);
                 }
             }
         }

@@ -23,11 +23,12 @@
 use crate::Judgement;
 use consistory_history::{History, OpId};
 use consistory_models::{DoesNotApply, find};
-use consistory_order::{ChainOrder, Edge as OrderEdge};
 use consistory_verdict::{Budget, Stopped};
 
 use crate::causal::convergent::happens_before;
+use crate::order::{ChainOrder, Edge as OrderEdge};
 use crate::reads_from::{self, Candidates};
+use crate::reason::Reason;
 use crate::registers::{Registers, Segments};
 use crate::store_order::completion::{Complete, Completed};
 use crate::store_order::finals::Finals;
@@ -184,7 +185,7 @@ impl Kernel {
                 for &b in writes().filter(|&&b| order.before(a, b)) {
                     let finds = |(known, _): &(&Order, Finder)| known.order.before(a, b);
                     let finder = self.orders.iter().zip(finders).find(finds);
-                    visit(OpId(a), OpId(b), finder.expect("the last finds it").1);
+                    visit(a, b, finder.expect("the last finds it").1);
                 }
             }
         }
@@ -223,9 +224,9 @@ impl Order {
     fn unordered(
         &self,
         registers: &Registers<'_>,
-        witness: &[u32],
+        witness: &[OpId],
         budget: &Budget,
-    ) -> Result<Vec<(u32, u32)>, Stopped> {
+    ) -> Result<Vec<(OpId, OpId)>, Stopped> {
         let rank = ranks(witness);
         let Order { order, segments } = self;
         let mut pairs = Vec::new();
@@ -240,9 +241,9 @@ impl Order {
                         let start = segments.places(b).partition_point(|&place| place < known);
                         let rest = &segments.writes(b)[start..];
                         let end = rest.partition_point(|&v| !order.before(w, v));
-                        budget.reserve(size_of::<(u32, u32)>() as u64 * end as u64)?;
+                        budget.reserve(size_of::<(OpId, OpId)>() as u64 * end as u64)?;
                         pairs.extend(rest[..end].iter().map(|&v| {
-                            match rank[w as usize] < rank[v as usize] {
+                            match rank[w.index()] < rank[v.index()] {
                                 true => (w, v),
                                 false => (v, w),
                             }
@@ -251,17 +252,17 @@ impl Order {
                 }
             }
         }
-        let distance = |&(a, b): &(u32, u32)| rank[b as usize] - rank[a as usize];
+        let distance = |&(a, b): &(OpId, OpId)| rank[b.index()] - rank[a.index()];
         pairs.sort_unstable_by_key(|pair| std::cmp::Reverse((distance(pair), *pair)));
         Ok(pairs)
     }
 }
 
 /// Returns the position of each operation in the witness.
-fn ranks(witness: &[u32]) -> Vec<u32> {
+fn ranks(witness: &[OpId]) -> Vec<u32> {
     let mut rank = vec![0; witness.len()];
     for (at, &op) in (0u32..).zip(witness) {
-        rank[op as usize] = at;
+        rank[op.index()] = at;
     }
     rank
 }
@@ -272,17 +273,18 @@ fn order_of_writes(registers: &Registers<'_>, layer: &Layer, order: &ChainOrder)
     let keys = registers.history.key_count();
     let mut latest = Latest::new(order.chains(), segments, keys);
     let mut edges = Vec::new();
-    for op in 0..registers.history.len() as u32 {
-        if let Some(source) = registers.source[op as usize].get()
+    for op in registers.history.ops() {
+        let reason = Reason::Read(op).pack();
+        if let Some(source) = registers.source[op.index()].get()
             && !registers.history.is_initial(source)
         {
             let found = latest.find(order, segments, registers.read_key(op), op);
-            let conflicting = found.iter().filter(|&&write| write != source.0);
-            edges.extend(conflicting.map(|&from| OrderEdge { from, to: source.0, reason: op }));
+            let conflicting = found.iter().filter(|&&write| write != source);
+            edges.extend(conflicting.map(|&from| OrderEdge { from, to: source, reason }));
         }
         if let Some(key) = registers.written_key(op) {
             let found = latest.find(order, segments, key, op);
-            edges.extend(found.iter().map(|&from| OrderEdge { from, to: op, reason: op }));
+            edges.extend(found.iter().map(|&from| OrderEdge { from, to: op, reason }));
         }
     }
     let chains = variables(registers);
@@ -296,7 +298,7 @@ struct Query<'a> {
     registers: &'a Registers<'a>,
     engine: &'a dyn Complete,
     budget: &'a Budget,
-    open: Vec<(u32, u32)>,
+    open: Vec<(OpId, OpId)>,
     witnesses: u64,
 }
 
@@ -316,7 +318,7 @@ impl Query<'_> {
                 Some(witness) => {
                     self.witnesses += 1;
                     let rank = ranks(&witness);
-                    self.open.retain(|&(a, b)| rank[a as usize] < rank[b as usize]);
+                    self.open.retain(|&(a, b)| rank[a.index()] < rank[b.index()]);
                 }
                 None => {
                     self.open.pop();
@@ -333,8 +335,8 @@ impl Query<'_> {
     fn turned_round(
         &self,
         saturation: &mut Saturation<'_>,
-        (first, second): (u32, u32),
-    ) -> Result<Option<Vec<u32>>, Stopped> {
+        (first, second): (OpId, OpId),
+    ) -> Result<Option<Vec<OpId>>, Stopped> {
         if !self.assume(saturation, second, first)? {
             return Ok(None);
         }
@@ -363,8 +365,8 @@ impl Query<'_> {
     fn assume(
         &self,
         saturation: &mut Saturation<'_>,
-        first: u32,
-        second: u32,
+        first: OpId,
+        second: OpId,
     ) -> Result<bool, Stopped> {
         Ok(saturation.put(first, second).is_ok() && saturation.saturate(self.budget)?.is_ok())
     }

@@ -39,6 +39,7 @@
 mod causal;
 mod court;
 mod kernel;
+mod order;
 mod reads_from;
 mod real_time;
 mod reason;

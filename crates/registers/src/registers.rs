@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use consistory_history::{Action, History, KeyId, OpId};
-use consistory_order::{ChainId, Chains, Edge};
+use consistory_order::ChainId;
 
+use crate::order::{Chains, Edge};
 use crate::reads_from::Source;
 use crate::reason::Reason;
 
@@ -36,7 +37,7 @@ pub(crate) struct Segments {
     segment_starts: Vec<u32>,
     segments: Vec<Segment>,
     /// The writes by key, then chain, then position.
-    writes: Vec<u32>,
+    writes: Vec<OpId>,
     /// Position of each of these writes in its chain.
     places: Vec<u32>,
     /// For each key and column of a clock the number of the segment there, if there is one. Empty
@@ -110,8 +111,8 @@ impl<'h> Registers<'h> {
         self.source
             .iter()
             .enumerate()
-            .filter_map(|(read, source)| Some((read as u32, source.get()?.0)))
-            .filter(|&(_, write)| write < recorded)
+            .filter_map(|(read, source)| Some((OpId::new(read), source.get()?)))
+            .filter(|&(_, write)| write.0 < recorded)
             .map(|(read, write)| Edge { from: write, to: read, reason: Reason::Wr.pack() })
             .collect()
     }
@@ -123,15 +124,15 @@ impl<'h> Registers<'h> {
 
     /// Returns the key that an operation writes, if it counts as a write.
     #[inline]
-    pub(crate) fn written_key(&self, op: u32) -> Option<KeyId> {
-        let key = self.keys[op as usize];
+    pub(crate) fn written_key(&self, op: OpId) -> Option<KeyId> {
+        let key = self.keys[op.index()];
         (key < ONLY_READ).then_some(KeyId(key))
     }
 
     /// Returns the key that an operation writes, or reads from a known source.
     #[inline]
-    pub(crate) fn accessed_key(&self, op: u32) -> Option<KeyId> {
-        match self.source[op as usize].get() {
+    pub(crate) fn accessed_key(&self, op: OpId) -> Option<KeyId> {
+        match self.source[op.index()].get() {
             Some(_) => Some(self.read_key(op)),
             None => self.written_key(op),
         }
@@ -139,14 +140,14 @@ impl<'h> Registers<'h> {
 
     /// Returns the key of a read.
     #[inline]
-    pub(crate) fn read_key(&self, read: u32) -> KeyId {
-        KeyId(self.keys[read as usize] & !ONLY_READ)
+    pub(crate) fn read_key(&self, read: OpId) -> KeyId {
+        KeyId(self.keys[read.index()] & !ONLY_READ)
     }
 
     /// Lists the reads that have a source, by key.
-    pub(crate) fn reads_by_key(&self) -> Vec<u32> {
-        let has_source = |&read: &u32| self.source[read as usize].get().is_some();
-        let reads = || (0..self.source.len() as u32).filter(has_source);
+    pub(crate) fn reads_by_key(&self) -> Vec<OpId> {
+        let has_source = |&read: &OpId| self.source[read.index()].get().is_some();
+        let reads = || self.history.ops().filter(has_source);
         let mut next = vec![0u32; self.history.key_count() + 1];
         for read in reads() {
             next[self.read_key(read).index() + 1] += 1;
@@ -154,7 +155,7 @@ impl<'h> Registers<'h> {
         for key in 1..next.len() {
             next[key] += next[key - 1];
         }
-        let mut sorted = vec![0; next[next.len() - 1] as usize];
+        let mut sorted = vec![OpId(0); next[next.len() - 1] as usize];
         for read in reads() {
             let slot = &mut next[self.read_key(read).index()];
             sorted[*slot as usize] = read;
@@ -164,8 +165,8 @@ impl<'h> Registers<'h> {
     }
 
     /// Returns whether an operation counts.
-    pub(crate) fn counts(&self, op: u32) -> bool {
-        self.history.is_certain(OpId(op)) || self.written_key(op).is_some()
+    pub(crate) fn counts(&self, op: OpId) -> bool {
+        self.history.is_certain(op) || self.written_key(op).is_some()
     }
 
     fn by_session(&self) -> &Segments {
@@ -173,8 +174,8 @@ impl<'h> Registers<'h> {
             Segments::new(
                 &self.starts,
                 &self.keys,
-                |op| ChainId(self.history.session_of(OpId(op)).0),
-                |op| self.history.index_in_session(OpId(op)),
+                |op| ChainId(self.history.session_of(op).0),
+                |op| self.history.index_in_session(op),
             )
         })
     }
@@ -187,7 +188,7 @@ impl<'h> Registers<'h> {
 
     /// Returns the writes of a segment in program order.
     #[inline]
-    pub(crate) fn writes(&self, segment: Segment) -> &[u32] {
+    pub(crate) fn writes(&self, segment: Segment) -> &[OpId] {
         self.by_session().writes(segment)
     }
 
@@ -210,14 +211,14 @@ impl Segments {
     fn new(
         starts: &[u32],
         keys: &[u32],
-        chain_of: impl Fn(u32) -> ChainId,
-        place_of: impl Fn(u32) -> u32,
+        chain_of: impl Fn(OpId) -> ChainId,
+        place_of: impl Fn(OpId) -> u32,
     ) -> Self {
         let count = starts[starts.len() - 1] as usize;
-        let (mut writes, mut places) = (vec![0u32; count], vec![0u32; count]);
+        let (mut writes, mut places) = (vec![OpId(0); count], vec![0u32; count]);
         let mut groups: Vec<KeyWrites> =
             starts.iter().map(|&end| KeyWrites { end, last: None, is_sorted: true }).collect();
-        for (op, &key) in (0u32..).zip(keys) {
+        for (op, &key) in (0..).map(OpId).zip(keys) {
             if key < ONLY_READ {
                 let (group, at) = (&mut groups[key as usize], Some((chain_of(op), place_of(op))));
                 group.is_sorted &= group.last < at;
@@ -257,7 +258,7 @@ impl Segments {
         self.next_places = vec![NONE; chains.nodes()];
         for &Segment { start, end, .. } in &self.segments {
             for at in start as usize + 1..end as usize {
-                self.next_places[self.writes[at - 1] as usize] = self.places[at];
+                self.next_places[self.writes[at - 1].index()] = self.places[at];
             }
         }
         self.width = chains.width();
@@ -285,8 +286,8 @@ impl Segments {
     /// Returns the position of the next write of a write's segment, if these are the segments of an
     /// order; `u32::MAX` if there is none.
     #[inline]
-    pub(crate) fn next_place(&self, write: u32) -> u32 {
-        self.next_places[write as usize]
+    pub(crate) fn next_place(&self, write: OpId) -> u32 {
+        self.next_places[write.index()]
     }
 
     /// Returns the segments of a key, one for each chain that writes it.
@@ -315,7 +316,7 @@ impl Segments {
 
     /// Returns the writes of a segment in the order of its chain.
     #[inline]
-    pub(crate) fn writes(&self, segment: Segment) -> &[u32] {
+    pub(crate) fn writes(&self, segment: Segment) -> &[OpId] {
         &self.writes[segment.start as usize..segment.end as usize]
     }
 

@@ -30,14 +30,13 @@
 
 use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
-use consistory_order::{
-    ChainId, ChainOrder, Cyclic, Edge as OrderEdge, EdgeId, PathStep, Paths, topological_order,
-};
+use consistory_order::{ChainId, EdgeId, topological_order};
 use consistory_verdict::{Budget, Certificate, Edge, Stopped, View};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::causal::views::{Forced, Incoming, Views};
 use crate::causal::{future_read, violation};
+use crate::order::{ChainOrder, Cyclic, Edge as OrderEdge, PathStep, Paths};
 use crate::reads_from::Source;
 use crate::reason::Reason;
 use crate::registers::{Registers, Segments};
@@ -190,9 +189,9 @@ impl Seen {
         // The chains that read, by session.
         let mut reading: Vec<Vec<ChainId>> = vec![Vec::new(); history.session_count()];
         for chain in chains.ids() {
-            let reads = |op: &u32| registers.source[*op as usize].get().is_some();
+            let reads = |op: &OpId| registers.source[op.index()].get().is_some();
             if let Some(&read) = chains.members(chain).iter().find(|op| reads(op)) {
-                reading[history.session_of(OpId(read)).index()].push(chain);
+                reading[history.session_of(read).index()].push(chain);
             }
         }
         let views = in_parallel(reading.len(), worthy(registers.history, jobs), |session| {
@@ -255,19 +254,19 @@ impl Convergent<'_> {
         let union = union.as_ref().unwrap_or(&happens_before[0]);
         let mut conflicts = Vec::new();
         for (at, order) in happens_before.iter().enumerate() {
-            let derive = |latest: &mut LatestQuery<'_>, op, derived: &mut Derived| {
+            let derive = |latest: &mut LatestQuery<'_>, op: OpId, derived: &mut Derived| {
                 self.derive_cf(latest, op, derived);
             };
             let derived = self.derive(at, order, jobs, budget, derive)?;
             conflicts.push(derived.conflicts);
         }
-        let derive = |latest: &mut LatestQuery<'_>, op, derived: &mut Derived| {
+        let derive = |latest: &mut LatestQuery<'_>, op: OpId, derived: &mut Derived| {
             self.derive_rw(latest, op, derived);
         };
         let mut derived = self.derive(0, union, jobs, budget, derive)?;
         for conflict in conflicts.iter().flatten() {
             let OrderEdge { from, to, reason } = *conflict;
-            self.put_readers_before(from, to, Some(reason), &mut derived.overwritten);
+            self.put_readers_before(from, to, Some(reason.read()), &mut derived.overwritten);
         }
         for at in 0..self.layers.len() {
             budget.check()?;
@@ -289,7 +288,7 @@ impl Convergent<'_> {
         Ok(Judgement::Consistent(Certificate::Views { views, wr: wr.to_vec() }))
     }
 
-    fn chains(&self, at: usize) -> &consistory_order::Chains {
+    fn chains(&self, at: usize) -> &crate::order::Chains {
         self.layers[at].layer.order.chains()
     }
 
@@ -309,7 +308,7 @@ impl Convergent<'_> {
         order: &ChainOrder,
         jobs: usize,
         budget: &Budget,
-        derive: impl Fn(&mut LatestQuery<'_>, u32, &mut Derived) + Sync,
+        derive: impl Fn(&mut LatestQuery<'_>, OpId, &mut Derived) + Sync,
     ) -> Result<Derived, Stopped> {
         let size = self.registers.history.len();
         let layer = &self.layers[at].layer;
@@ -323,7 +322,7 @@ impl Convergent<'_> {
                 let mut latest = LatestQuery { order, segments: &layer.segments, latest };
                 let mut derived = Derived::default();
                 for op in chunk * length..((chunk + 1) * length).min(size) {
-                    derive(&mut latest, op as u32, &mut derived);
+                    derive(&mut latest, OpId::new(op), &mut derived);
                 }
                 Ok(derived)
             })?;
@@ -337,40 +336,43 @@ impl Convergent<'_> {
     }
 
     /// Adds `cf`: the latest writes before a read come before the read's source.
-    fn derive_cf(&self, latest: &mut LatestQuery<'_>, read: u32, derived: &mut Derived) {
+    fn derive_cf(&self, latest: &mut LatestQuery<'_>, read: OpId, derived: &mut Derived) {
         let history = self.registers.history;
-        let Some(source) = self.registers.source[read as usize].get() else { return };
+        let Some(source) = self.registers.source[read.index()].get() else { return };
         // A write before a read of the initial value closes a cycle anyway.
         if history.is_initial(source)
-            || (self.layers.len() > 1
-                && history.session_of(source) == history.session_of(OpId(read)))
+            || (self.layers.len() > 1 && history.session_of(source) == history.session_of(read))
         {
             return;
         }
         let order = latest.order;
         for &write in latest.find(self.registers.read_key(read), read) {
-            if write != source.0 && !order.before(write, source.0) {
-                derived.conflicts.push(OrderEdge { from: write, to: source.0, reason: read });
+            if write != source && !order.before(write, source) {
+                derived.conflicts.push(OrderEdge {
+                    from: write,
+                    to: source,
+                    reason: Reason::Read(read).pack(),
+                });
             }
         }
     }
 
     /// Adds `rw`: the readers of the latest writes before a write come before that write.
-    fn derive_rw(&self, latest: &mut LatestQuery<'_>, write: u32, derived: &mut Derived) {
+    fn derive_rw(&self, latest: &mut LatestQuery<'_>, write: OpId, derived: &mut Derived) {
         let Some(key) = self.registers.written_key(write) else { return };
         let found = latest.find(key, write);
         for &overwritten in found {
             self.put_readers_before(overwritten, write, None, &mut derived.overwritten);
             if self.layers.len() > 1 {
                 let (from, to) = (overwritten, write);
-                derived.union.push(OrderEdge { from, to, reason: from });
+                derived.union.push(OrderEdge { from, to, reason: Reason::OtherLayer.pack() });
             }
         }
         // The initial write precedes every write. Its readers are ordered by way of the first other
         // write.
         if found.is_empty() {
             let initial = self.registers.history.initial_write(key);
-            self.put_readers_before(initial.0, write, None, &mut derived.overwritten);
+            self.put_readers_before(initial, write, None, &mut derived.overwritten);
         }
     }
 
@@ -378,14 +380,14 @@ impl Convergent<'_> {
     /// conflict of the two writes, or else the reader itself.
     fn put_readers_before(
         &self,
-        overwritten: u32,
-        write: u32,
-        conflict: Option<u32>,
+        overwritten: OpId,
+        write: OpId,
+        conflict: Option<OpId>,
         edges: &mut Vec<OrderEdge>,
     ) {
         let readers = self.readers.of(overwritten).filter(|&read| read != write);
         edges.extend(readers.map(|read| {
-            let reason = conflict.unwrap_or(read);
+            let reason = Reason::Read(conflict.unwrap_or(read)).pack();
             OrderEdge { from: read, to: write, reason }
         }));
     }
@@ -395,11 +397,11 @@ impl Convergent<'_> {
     fn certificate(&self, at: usize) -> Vec<View> {
         let Seen { layer, views, .. } = &self.layers[at];
         let history = self.registers.history;
-        let mut listed: FxHashSet<(u32, u32)> = FxHashSet::default();
+        let mut listed: FxHashSet<(OpId, OpId)> = FxHashSet::default();
         let mut certificate: Vec<View> = Vec::new();
         for view in views {
             let own = layer.order.chains().members(view.chain)[0];
-            let session = history.session_of(OpId(own));
+            let session = history.session_of(own);
             if certificate.last().is_none_or(|last| last.session != session) {
                 let relation = layer.names.run.into();
                 certificate.push(View { session, relation, pairs: Vec::new() });
@@ -408,7 +410,7 @@ impl Convergent<'_> {
             for (pair, &sinks) in view.pairs.iter().zip(&view.sinks) {
                 let is_new = listed.insert((pair.from, pair.to));
                 if sinks || is_new {
-                    pairs.push((OpId(pair.from), OpId(pair.to)));
+                    pairs.push((pair.from, pair.to));
                 }
             }
         }
@@ -433,12 +435,12 @@ impl Convergent<'_> {
 
 /// Returns an edge of the layer's given relation.
 fn given_edge(edge: OrderEdge, names: &Names) -> Edge {
-    let relation = match Reason::of(&edge) {
+    let relation = match edge.reason.unpack() {
         Reason::Ppo => names.run,
         Reason::Wr => names.wr,
         _ => unreachable!("nothing is derived from the start"),
     };
-    Edge::given(OpId(edge.from), OpId(edge.to), relation)
+    Edge::given(edge.from, edge.to, relation)
 }
 
 /// Finds the latest writes in an order.
@@ -450,7 +452,7 @@ struct LatestQuery<'a> {
 
 impl LatestQuery<'_> {
     /// Returns the latest writes of a key before an operation.
-    fn find(&mut self, key: KeyId, op: u32) -> &[u32] {
+    fn find(&mut self, key: KeyId, op: OpId) -> &[OpId] {
         self.latest.find(self.order, self.segments, key, op)
     }
 }
@@ -469,7 +471,7 @@ impl ConvergentProof<'_> {
     fn step(&mut self, at: usize, step: PathStep, edges: &Edges) -> Edge {
         let names = self.of.layers[at].layer.names;
         match step {
-            PathStep::Run { from, to } => Edge::given(OpId(from), OpId(to), names.run),
+            PathStep::Run { from, to } => Edge::given(from, to, names.run),
             PathStep::Edge(id) => self.edge(at, edges.why(id)),
         }
     }
@@ -481,7 +483,7 @@ impl ConvergentProof<'_> {
             EdgeOrigin::Forced(layer, id) => self.forced(layer, id),
             EdgeOrigin::Union(edge) => {
                 let because = self.union_path(edge.from, edge.to);
-                Edge::derived(OpId(edge.from), OpId(edge.to), "ww", because)
+                Edge::derived(edge.from, edge.to, "ww", because)
             }
             EdgeOrigin::Conflict(layer, edge) => self.conflict(layer, edge),
             EdgeOrigin::Overwritten(edge) => self.overwritten(at, edge),
@@ -498,7 +500,7 @@ impl ConvergentProof<'_> {
         let relation = names.forced;
         let view = starts.partition_point(|&start| start <= id) - 1;
         let (start, pairs) = (starts[view], &views[view].pairs);
-        let mut first: FxHashMap<(u32, u32), usize> = FxHashMap::default();
+        let mut first: FxHashMap<(OpId, OpId), usize> = FxHashMap::default();
         for (place, pair) in pairs.iter().enumerate() {
             first.entry((pair.from, pair.to)).or_insert(place);
         }
@@ -506,7 +508,7 @@ impl ConvergentProof<'_> {
         let pair = pairs[(id - start) as usize];
         let id = start + first(pair) as u32;
         if !self.shown.insert((layer, id)) {
-            return Edge::derived(OpId(pair.from), OpId(pair.to), relation, Vec::new());
+            return Edge::derived(pair.from, pair.to, relation, Vec::new());
         }
         let given = order.edges().len();
         let mut edges = order.edges().to_vec();
@@ -514,10 +516,11 @@ impl ConvergentProof<'_> {
         // A proof can be as deep as the view is long, so this is not recursive.
         let open = |place: usize| {
             let pair = pairs[place];
-            let causal = order.before(pair.from, pair.reason);
+            let read = pair.reason.read();
+            let causal = order.before(pair.from, read);
             let known = if causal { given } else { given + place };
             let steps = Paths::new(order.chains(), &edges[..known])
-                .shortest_path(pair.from, pair.reason, usize::MAX)
+                .shortest_path(pair.from, read, usize::MAX)
                 .expect("a pair is forced by what was found before it");
             (pair, steps.into_iter(), Vec::new())
         };
@@ -530,17 +533,17 @@ impl ConvergentProof<'_> {
                     if self.shown.insert((layer, start + place as u32)) {
                         around.push(open(place));
                     } else {
-                        let (from, to) = (OpId(pairs[place].from), OpId(pairs[place].to));
+                        let (from, to) = (pairs[place].from, pairs[place].to);
                         because.push(Edge::derived(from, to, relation, Vec::new()));
                     }
                 }
                 Some(PathStep::Edge(edge)) => because.push(given_edge(edges[edge.index()], names)),
                 Some(PathStep::Run { from, to }) => {
-                    because.push(Edge::given(OpId(from), OpId(to), names.run));
+                    because.push(Edge::given(from, to, names.run));
                 }
                 None => {
-                    let (from, to) = (OpId(pair.from), OpId(pair.to));
-                    because.push(Edge::given(to, OpId(pair.reason), "wr"));
+                    let (from, to) = (pair.from, pair.to);
+                    because.push(Edge::given(to, pair.reason.read(), "wr"));
                     let edge = Edge::derived(from, to, relation, std::mem::take(because));
                     around.pop();
                     match around.last_mut() {
@@ -555,32 +558,32 @@ impl ConvergentProof<'_> {
     /// Returns the edge from a write to the source of a read that has the write before it in `hb`.
     fn conflict(&mut self, layer: usize, edge: OrderEdge) -> Edge {
         let edges = Edges::of(&self.of.layers, layer);
-        let mut because = self.path(layer, edge.from, edge.reason, &edges);
-        because.push(Edge::given(OpId(edge.to), OpId(edge.reason), "wr"));
-        Edge::derived(OpId(edge.from), OpId(edge.to), "cf", because)
+        let mut because = self.path(layer, edge.from, edge.reason.read(), &edges);
+        because.push(Edge::given(edge.to, edge.reason.read(), "wr"));
+        Edge::derived(edge.from, edge.to, "cf", because)
     }
 
     /// Returns the edge from a read to a write that overwrites its source.
     fn overwritten(&mut self, at: usize, edge: OrderEdge) -> Edge {
         let registers = self.of.registers;
-        let source = registers.source[edge.from as usize].get().expect("it starts at a read");
-        let mut because = vec![Edge::given(source, OpId(edge.from), "wr")];
+        let source = registers.source[edge.from.index()].get().expect("it starts at a read");
+        let mut because = vec![Edge::given(source, edge.from, "wr")];
         if registers.history.is_initial(source) {
             let initial = self.of.layers[at].layer.names.initial;
-            because.push(Edge::given(source, OpId(edge.to), initial));
-        } else if edge.reason == edge.from {
-            because.extend(self.union_path(source.0, edge.to));
+            because.push(Edge::given(source, edge.to, initial));
+        } else if edge.reason.read() == edge.from {
+            because.extend(self.union_path(source, edge.to));
         } else {
-            let shows = |order: &ChainOrder| order.before(source.0, edge.reason);
+            let shows = |order: &ChainOrder| order.before(source, edge.reason.read());
             let layer = self.happens_before.iter().position(shows);
             let layer = layer.expect("one of the layers shows the conflict");
-            because.push(self.conflict(layer, OrderEdge { from: source.0, ..edge }));
+            because.push(self.conflict(layer, OrderEdge { from: source, ..edge }));
         }
-        Edge::derived(OpId(edge.from), OpId(edge.to), "rw", because)
+        Edge::derived(edge.from, edge.to, "rw", because)
     }
 
     /// Returns a path in the union of the layers' `hb`.
-    fn union_path(&mut self, from: u32, to: u32) -> Vec<Edge> {
+    fn union_path(&mut self, from: OpId, to: OpId) -> Vec<Edge> {
         let mut edges = Edges::of(&self.of.layers, 0);
         if self.of.layers.len() > 1 {
             edges.put_forced(&self.of.layers, 1);
@@ -588,7 +591,7 @@ impl ConvergentProof<'_> {
         self.path(0, from, to, &edges)
     }
 
-    fn path(&mut self, at: usize, from: u32, to: u32, edges: &Edges) -> Vec<Edge> {
+    fn path(&mut self, at: usize, from: OpId, to: OpId, edges: &Edges) -> Vec<Edge> {
         let steps = Paths::new(self.of.chains(at), &edges.edges)
             .shortest_path(from, to, usize::MAX)
             .expect("what is derived has a path");

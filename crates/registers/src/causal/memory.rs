@@ -36,12 +36,14 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Judgement;
-use consistory_history::OpId;
-use consistory_order::{ChainId, ChainOrder, Edge as OrderEdge, PathStep, Paths};
+use consistory_history::{KeyId, OpId};
+use consistory_order::ChainId;
 use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::causal::{co_edge, violation};
+use crate::order::{ChainOrder, Edge as OrderEdge, PathStep, Paths};
+use crate::reason::Reason;
 use crate::registers::Registers;
 use crate::threads::{in_parallel, worthy};
 
@@ -72,7 +74,7 @@ pub(crate) struct CausalMemory<'a> {
     /// Conflicts between concurrent writes, by the session of the read that causes them.
     pub(crate) conflicts: &'a [Vec<OrderEdge>],
     /// A linear extension of `co`.
-    pub(crate) base: &'a [u32],
+    pub(crate) base: &'a [OpId],
     pub(crate) scope: Scope,
 }
 
@@ -93,7 +95,7 @@ enum Contradiction {
     /// `hb` is cyclic.
     Cycle,
     /// A write of the key is in the past of a read of the initial value.
-    InitialRead { read: u32, write: u32 },
+    InitialRead { read: OpId, write: OpId },
 }
 
 impl CausalMemory<'_> {
@@ -106,7 +108,7 @@ impl CausalMemory<'_> {
     ) -> Result<Judgement, Stopped> {
         let mut rank = vec![0u32; self.base.len()];
         for (at, &op) in self.base.iter().enumerate() {
-            rank[op as usize] = at as u32;
+            rank[op.index()] = at as u32;
         }
         // In a large history only the first violating session is explained and later sessions are
         // skipped; in a small one the shortest explanation is wanted.
@@ -165,7 +167,7 @@ impl CausalMemory<'_> {
         rank: &[u32],
     ) -> Result<Vec<OpId>, (View<'_>, Contradiction)> {
         let in_view =
-            |edge: &&OrderEdge| (self.order.chains().place_of(edge.reason) as usize) < own;
+            |edge: &&OrderEdge| (self.order.chains().place_of(edge.reason.read()) as usize) < own;
         let mut view = View {
             memory: self,
             session,
@@ -189,7 +191,7 @@ impl View<'_> {
         let mut known = vec![0u32; chains.len()];
         let mut last_row: *const u32 = std::ptr::null();
         for (i, &own) in chains.members(self.session)[..self.own].iter().enumerate() {
-            self.level[own as usize] = i as u32;
+            self.level[own.index()] = i as u32;
             let Some(row) = order.row(own) else { continue };
             if std::ptr::eq(row.as_ptr(), last_row) {
                 continue;
@@ -198,7 +200,7 @@ impl View<'_> {
             for (chain, (known, &until)) in chains.ids().zip(known.iter_mut().zip(row)) {
                 if until > *known && chain != self.session {
                     for &op in &chains.members(chain)[*known as usize..until as usize] {
-                        self.level[op as usize] = i as u32;
+                        self.level[op.index()] = i as u32;
                     }
                     *known = until;
                 }
@@ -208,12 +210,12 @@ impl View<'_> {
 
     /// Lowers writes until every forced pair agrees with the levels.
     fn saturate(&mut self) -> Result<(), Contradiction> {
-        let sinks = |level: &[u32], e: &OrderEdge| level[e.from as usize] > level[e.to as usize];
+        let sinks = |level: &[u32], e: &OrderEdge| level[e.from.index()] > level[e.to.index()];
         if !self.forced.iter().any(|edge| sinks(&self.level, edge)) {
             return Ok(());
         }
         let own_reads = self.own_reads();
-        let mut into: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let mut into: FxHashMap<OpId, Vec<u32>> = FxHashMap::default();
         for (id, edge) in self.forced.iter().enumerate() {
             into.entry(edge.to).or_default().push(id as u32);
         }
@@ -224,24 +226,28 @@ impl View<'_> {
             if !sinks(&self.level, &edge) {
                 continue;
             }
-            self.sink(edge.from, self.level[edge.to as usize], &mut sunk)?;
+            self.sink(edge.from, self.level[edge.to.index()], &mut sunk)?;
             for (write, from_level) in sunk.drain(..) {
                 let key = self.memory.registers.written_key(write).expect("only writes are listed");
                 // Earlier reads of the session now have the write in their past.
-                let level = self.level[write as usize];
-                let start = own_reads.partition_point(|r| (r.key, r.place) < (key.0, level));
+                let level = self.level[write.index()];
+                let start = own_reads.partition_point(|r| (r.key, r.place) < (key, level));
                 for read in &own_reads[start..] {
-                    if read.key != key.0 || read.place >= from_level {
+                    if read.key != key || read.place >= from_level {
                         break;
                     }
                     if read.source == write {
                         continue;
                     }
-                    if self.memory.registers.history.is_initial(OpId(read.source)) {
+                    if self.memory.registers.history.is_initial(read.source) {
                         return Err(Contradiction::InitialRead { read: read.op, write });
                     }
                     let id = self.forced.len() as u32;
-                    self.forced.push(OrderEdge { from: write, to: read.source, reason: read.op });
+                    self.forced.push(OrderEdge {
+                        from: write,
+                        to: read.source,
+                        reason: Reason::Read(read.op).pack(),
+                    });
                     into.entry(read.source).or_default().push(id);
                     open.push(id);
                 }
@@ -256,15 +262,15 @@ impl View<'_> {
     /// levels.
     fn sink(
         &mut self,
-        op: u32,
+        op: OpId,
         level: u32,
-        sunk: &mut Vec<(u32, u32)>,
+        sunk: &mut Vec<(OpId, u32)>,
     ) -> Result<(), Contradiction> {
         let chains = self.memory.order.chains();
         let registers = self.memory.registers;
         let mut open = vec![op];
         while let Some(op) = open.pop() {
-            let had = self.level[op as usize];
+            let had = self.level[op.index()];
             if had <= level {
                 continue;
             }
@@ -272,15 +278,15 @@ impl View<'_> {
             if chain == self.session {
                 return Err(Contradiction::Cycle);
             }
-            self.level[op as usize] = level;
+            self.level[op.index()] = level;
             if registers.written_key(op).is_some() {
                 sunk.push((op, had));
             }
             if let Some(place) = chains.place_of(op).checked_sub(1) {
                 open.push(chains.members(chain)[place as usize]);
             }
-            match registers.source[op as usize].get() {
-                Some(source) if !registers.history.is_initial(source) => open.push(source.0),
+            match registers.source[op.index()].get() {
+                Some(source) if !registers.history.is_initial(source) => open.push(source),
                 _ => {}
             }
         }
@@ -295,8 +301,8 @@ impl View<'_> {
             .iter()
             .enumerate()
             .filter_map(|(place, &op)| {
-                let source = registers.source[op as usize].get()?.0;
-                Some(OwnRead { key: registers.read_key(op).0, place: place as u32, op, source })
+                let source = registers.source[op.index()].get()?;
+                Some(OwnRead { key: registers.read_key(op), place: place as u32, op, source })
             })
             .collect();
         reads.sort_unstable_by_key(|read| (read.key, read.place));
@@ -316,9 +322,9 @@ impl View<'_> {
             starts[level + 1] += starts[level];
         }
         let mut next = starts.clone();
-        let mut order = vec![0u32; starts[self.own] as usize];
+        let mut order = vec![OpId(0); starts[self.own] as usize];
         for &op in self.memory.base {
-            let level = self.level[op as usize];
+            let level = self.level[op.index()];
             if level != OUTSIDE {
                 let slot = &mut next[level as usize];
                 order[*slot as usize] = op;
@@ -327,17 +333,17 @@ impl View<'_> {
         }
         let mut unsorted: FxHashMap<u32, Vec<OrderEdge>> = FxHashMap::default();
         for edge in &self.forced {
-            let level = self.level[edge.from as usize];
-            if level == self.level[edge.to as usize]
-                && rank[edge.from as usize] > rank[edge.to as usize]
+            let level = self.level[edge.from.index()];
+            if level == self.level[edge.to.index()]
+                && rank[edge.from.index()] > rank[edge.to.index()]
             {
                 unsorted.entry(level).or_default();
             }
         }
         if !unsorted.is_empty() {
             for edge in &self.forced {
-                let level = self.level[edge.from as usize];
-                if level == self.level[edge.to as usize]
+                let level = self.level[edge.from.index()];
+                if level == self.level[edge.to.index()]
                     && let Some(edges) = unsorted.get_mut(&level)
                 {
                     edges.push(*edge);
@@ -348,26 +354,25 @@ impl View<'_> {
             let range = starts[level as usize] as usize..starts[level as usize + 1] as usize;
             self.sort_level(&mut order[range], level, &edges)?;
         }
-        let counts = |&op: &u32| self.memory.registers.counts(op);
-        Ok(order.into_iter().filter(counts).map(OpId).collect())
+        order.retain(|&op| self.memory.registers.counts(op));
+        Ok(order)
     }
 
     /// Sorts the operations of one level by `po`, `wr` and the forced pairs (Kahn 1962).
     fn sort_level(
         &self,
-        ops: &mut [u32],
+        ops: &mut [OpId],
         level: u32,
         forced: &[OrderEdge],
     ) -> Result<(), Contradiction> {
         let chains = self.memory.order.chains();
         let registers = self.memory.registers;
-        let recorded = registers.history.len() as u32;
-        let place: FxHashMap<u32, u32> =
+        let place: FxHashMap<OpId, u32> =
             ops.iter().enumerate().map(|(at, &op)| (op, at as u32)).collect();
         let mut successors: Vec<Vec<u32>> = vec![Vec::new(); ops.len()];
         let mut waits = vec![0u32; ops.len()];
-        let mut link = |from: u32, to: u32| {
-            if from < recorded && self.level[from as usize] == level {
+        let mut link = |from: OpId, to: OpId| {
+            if !registers.history.is_initial(from) && self.level[from.index()] == level {
                 successors[place[&from] as usize].push(place[&to]);
                 waits[place[&to] as usize] += 1;
             }
@@ -376,8 +381,8 @@ impl View<'_> {
             if let Some(before) = chains.place_of(op).checked_sub(1) {
                 link(chains.members(chains.chain_of(op))[before as usize], op);
             }
-            if let Some(source) = registers.source[op as usize].get() {
-                link(source.0, op);
+            if let Some(source) = registers.source[op.index()].get() {
+                link(source, op);
             }
         }
         for edge in forced {
@@ -407,7 +412,7 @@ impl View<'_> {
         let given = self.memory.order.edges();
         let mut edges = given.to_vec();
         edges.extend(&self.forced);
-        let mut first: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut first: FxHashMap<(OpId, OpId), u32> = FxHashMap::default();
         for (id, edge) in (0u32..).zip(&edges).skip(given.len()) {
             first.entry((edge.from, edge.to)).or_insert(id);
         }
@@ -415,13 +420,13 @@ impl View<'_> {
         let mut proof = ViewProof { view: self, edges: &edges, first, shown, last: 0 };
         let (pattern, cycle) = match contradiction {
             Contradiction::InitialRead { read, write } => {
-                let source = self.memory.registers.source[read as usize];
+                let source = self.memory.registers.source[read.index()];
                 let initial = source.get().expect("the read is of the initial value");
                 let mut because = proof.path(edges.len(), write, read);
-                because.push(Edge::given(initial, OpId(read), "wr"));
+                because.push(Edge::given(initial, read, "wr"));
                 proof.observe(read);
-                let forced = Edge::derived(OpId(write), initial, "hb", because);
-                ("WriteHBInitRead", vec![forced, Edge::given(initial, OpId(write), "po")])
+                let forced = Edge::derived(write, initial, "hb", because);
+                ("WriteHBInitRead", vec![forced, Edge::given(initial, write, "po")])
             }
             Contradiction::Cycle => {
                 let cycle = Paths::new(self.memory.order.chains(), &edges)
@@ -430,16 +435,16 @@ impl View<'_> {
                 ("CyclicHB", cycle.into_iter().map(|step| proof.edge(step)).collect())
             }
         };
-        violation(pattern, cycle, Some(OpId(proof.observer())))
+        violation(pattern, cycle, Some(proof.observer()))
     }
 }
 
 /// A read of the session whose view is saturated.
 struct OwnRead {
-    key: u32,
+    key: KeyId,
     place: u32,
-    op: u32,
-    source: u32,
+    op: OpId,
+    source: OpId,
 }
 
 /// Writes out derivations. A forced pair is derived only from pairs found before it.
@@ -451,9 +456,9 @@ struct ViewProof<'a> {
     /// `wr`, then the forced pairs in the order of discovery.
     edges: &'a [OrderEdge],
     /// Index at which each forced pair was first found.
-    first: FxHashMap<(u32, u32), u32>,
+    first: FxHashMap<(OpId, OpId), u32>,
     /// Forced pairs whose derivation has been written out.
-    shown: FxHashSet<(u32, u32)>,
+    shown: FxHashSet<(OpId, OpId)>,
     /// Greatest position of a read of the session that the proof uses.
     last: u32,
 }
@@ -469,19 +474,19 @@ impl ViewProof<'_> {
         let OrderEdge { from, to, .. } = self.edges[id.index()];
         let id = self.first[&(from, to)];
         let edge = self.edges[id as usize];
-        self.observe(edge.reason);
+        self.observe(edge.reason.read());
         let mut because = Vec::new();
         if !self.shown.contains(&(edge.from, edge.to)) {
-            because = self.path(id as usize, edge.from, edge.reason);
-            because.push(Edge::given(OpId(edge.to), OpId(edge.reason), "wr"));
+            because = self.path(id as usize, edge.from, edge.reason.read());
+            because.push(Edge::given(edge.to, edge.reason.read(), "wr"));
             self.shown.insert((edge.from, edge.to));
         }
-        Edge::derived(OpId(edge.from), OpId(edge.to), "hb", because)
+        Edge::derived(edge.from, edge.to, "hb", because)
     }
 
     /// Returns a shortest causal path, or, if there is none, a shortest path over the first edges
     /// of the list.
-    fn path(&mut self, first_edges: usize, from: u32, to: u32) -> Vec<Edge> {
+    fn path(&mut self, first_edges: usize, from: OpId, to: OpId) -> Vec<Edge> {
         let order = self.view.memory.order;
         let known = if order.before(from, to) { order.edges().len() } else { first_edges };
         let steps = Paths::new(order.chains(), &self.edges[..known])
@@ -490,11 +495,11 @@ impl ViewProof<'_> {
         steps.into_iter().map(|step| self.edge(step)).collect()
     }
 
-    fn observe(&mut self, read: u32) {
+    fn observe(&mut self, read: OpId) {
         self.last = self.last.max(self.view.memory.order.chains().place_of(read));
     }
 
-    fn observer(&self) -> u32 {
+    fn observer(&self) -> OpId {
         self.view.memory.order.chains().members(self.view.session)[self.last as usize]
     }
 }

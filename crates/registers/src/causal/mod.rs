@@ -23,12 +23,13 @@ use std::cell::OnceCell;
 
 use crate::Judgement;
 use consistory_history::{History, OpId};
-use consistory_order::{Edge as OrderEdge, PathStep, Paths, topological_order};
+use consistory_order::topological_order;
 use consistory_verdict::{Budget, Certificate, Edge, Stopped};
 
 use crate::causal::memory::Scope;
 use crate::causal::order::CausalOrder;
 use crate::causal::sweep::{Arbitration, ConflictScope, Overwritten, Swept, sweep};
+use crate::order::{Edge as OrderEdge, PathStep, Paths};
 use crate::reads_from::Source;
 use crate::reason::Reason;
 use crate::registers::Registers;
@@ -138,13 +139,13 @@ impl<'h> Causal<'h> {
         Ok(self.order.get_or_init(|| order))
     }
 
-    fn consistent_by(&self, order: &[u32], wr: &[(OpId, OpId)]) -> Judgement {
-        let order = order.iter().filter(|&&op| self.registers.counts(op)).map(|&op| OpId(op));
+    fn consistent_by(&self, order: &[OpId], wr: &[(OpId, OpId)]) -> Judgement {
+        let order = order.iter().copied().filter(|&op| self.registers.counts(op));
         Judgement::Consistent(Certificate::Order { order: order.collect(), wr: wr.to_vec() })
     }
 
     /// Finds an order of all operations that extends `po`, `wr` and `cf`, if there is one.
-    fn arbitration(&self, swept: &Swept) -> Result<Option<Vec<u32>>, Stopped> {
+    fn arbitration(&self, swept: &Swept) -> Result<Option<Vec<OpId>>, Stopped> {
         match swept.arbitration(&self.registers) {
             Arbitration::Order(order) => Ok(Some(order)),
             Arbitration::Cyclic => Ok(None),
@@ -183,11 +184,11 @@ impl<'h> Causal<'h> {
                 PathStep::Edge(id) if id.index() >= given => {
                     let edge = edges[id.index()];
                     let seen = causes
-                        .shortest_path(edge.from, edge.reason, usize::MAX)
+                        .shortest_path(edge.from, edge.reason.read(), usize::MAX)
                         .expect("a conflict's write is causally before its read");
                     let mut because = co_edges(seen, &edges);
-                    because.push(Edge::given(OpId(edge.to), OpId(edge.reason), "wr"));
-                    Edge::derived(OpId(edge.from), OpId(edge.to), "cf", because)
+                    because.push(Edge::given(edge.to, edge.reason.read(), "wr"));
+                    Edge::derived(edge.from, edge.to, "cf", because)
                 }
                 step => co_edge(step, &edges),
             })
@@ -200,7 +201,7 @@ impl<'h> Causal<'h> {
         let given = order.order.edges().len();
         for at in given..edges.len() {
             let edge = edges[at];
-            let key = self.registers.read_key(edge.reason);
+            let key = self.registers.read_key(edge.reason.read());
             let session = order.order.chains().chain_of(edge.from);
             let segments = self.registers.segments(key);
             let segment = segments.iter().find(|s| s.chain == session);
@@ -253,7 +254,7 @@ fn overwritten(registers: &Registers<'_>, order: &CausalOrder, bad: &[Overwritte
         let overwriters = earlier
             .filter(|&&write| write <= read.overwriter)
             .take_while(|&&write| {
-                registers.history.is_initial(read.source) || order.before(read.source.0, write)
+                registers.history.is_initial(read.source) || order.before(read.source, write)
             })
             .take(TRIED_OVERWRITERS);
         for &overwriter in overwriters {
@@ -264,14 +265,14 @@ fn overwritten(registers: &Registers<'_>, order: &CausalOrder, bad: &[Overwritte
         }
     }
     let (path, bad) = best.expect("an overwriter is causally before the read");
-    let (read, overwriter) = (OpId(bad.read), OpId(bad.overwriter));
+    let (read, overwriter) = (bad.read, bad.overwriter);
     let mut because = vec![Edge::given(bad.source, read, "wr")];
     let pattern = if registers.history.is_initial(bad.source) {
         because.push(Edge::given(bad.source, overwriter, "po"));
         "WriteCOInitRead"
     } else {
         let path = paths
-            .shortest_path(bad.source.0, bad.overwriter, usize::MAX)
+            .shortest_path(bad.source, bad.overwriter, usize::MAX)
             .expect("the source is causally before what overwrites it");
         because.extend(co_edges(path, order.edges()));
         "WriteCORead"
@@ -293,11 +294,11 @@ pub(crate) fn co_edges(steps: Vec<PathStep>, edges: &[OrderEdge]) -> Vec<Edge> {
 
 pub(crate) fn co_edge(step: PathStep, edges: &[OrderEdge]) -> Edge {
     match step {
-        PathStep::Run { from, to } => Edge::given(OpId(from), OpId(to), "po"),
+        PathStep::Run { from, to } => Edge::given(from, to, "po"),
         PathStep::Edge(id) => {
             let edge = edges[id.index()];
-            debug_assert_eq!(Reason::of(&edge), Reason::Wr);
-            Edge::given(OpId(edge.from), OpId(edge.to), "wr")
+            debug_assert_eq!(edge.reason.unpack(), Reason::Wr);
+            Edge::given(edge.from, edge.to, "wr")
         }
     }
 }

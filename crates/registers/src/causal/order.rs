@@ -20,9 +20,10 @@
 //! Reads are independent of each other, so threads share them.
 
 use consistory_history::OpId;
-use consistory_order::{ChainOrder, Edge};
 use consistory_verdict::{Budget, Stopped};
 
+use crate::order::{ChainOrder, Edge};
+use crate::reason::Reason;
 use crate::registers::Registers;
 use crate::threads::{in_parallel, worthy};
 
@@ -40,8 +41,7 @@ impl CausalOrder {
     pub(crate) fn build(registers: &Registers<'_>, budget: &Budget) -> Result<Self, Stopped> {
         let history = registers.history;
         let edges = registers.wr_edges();
-        let crosses =
-            |e: &&Edge| history.session_of(OpId(e.from)) != history.session_of(OpId(e.to));
+        let crosses = |e: &&Edge| history.session_of(e.from) != history.session_of(e.to);
         let rows = edges.iter().filter(crosses).count();
         budget.reserve(4 * rows as u64 * history.session_count() as u64)?;
         budget.check()?;
@@ -60,7 +60,7 @@ impl CausalOrder {
     ) -> Result<Vec<Vec<Edge>>, Stopped> {
         // Reads are grouped by key, so that the writes of a key stay in the cache.
         let reads = registers.reads_by_key();
-        let chunks: Vec<&[u32]> = reads.chunks(READS_PER_PIECE).collect();
+        let chunks: Vec<&[OpId]> = reads.chunks(READS_PER_PIECE).collect();
         let found = in_parallel(chunks.len(), worthy(registers.history, jobs), |chunk| {
             budget.check()?;
             let mut found = Vec::new();
@@ -69,32 +69,32 @@ impl CausalOrder {
         })?;
         let mut conflicts = vec![Vec::new(); registers.history.session_count()];
         for edge in found.into_iter().flatten() {
-            conflicts[self.order.chains().chain_of(edge.reason).index()].push(edge);
+            conflicts[self.order.chains().chain_of(edge.reason.read()).index()].push(edge);
         }
         Ok(conflicts)
     }
 
     /// Lists the conflicts of one read, one per session.
-    fn conflicts_of(&self, registers: &Registers<'_>, read: u32, conflicts: &mut Vec<Edge>) {
+    fn conflicts_of(&self, registers: &Registers<'_>, read: OpId, conflicts: &mut Vec<Edge>) {
         let chains = self.order.chains();
-        let Some(source) = registers.source[read as usize].get() else { return };
+        let Some(source) = registers.source[read.index()].get() else { return };
         if registers.history.is_initial(source) {
             return;
         }
-        let (read_row, source_row) = (self.order.row(read), self.order.row(source.0));
+        let (read_row, source_row) = (self.order.row(read), self.order.row(source));
         let (session, place) = (chains.chain_of(read), chains.place_of(read));
         for &segment in registers.segments(registers.read_key(read)) {
             let entry = |row: Option<&[u32]>| row.map_or(0, |row| row[segment.chain.index()]);
             let known = if segment.chain == session { place } else { entry(read_row) };
             let known_to_source = entry(source_row);
-            if known <= known_to_source || segment.chain == chains.chain_of(source.0) {
+            if known <= known_to_source || segment.chain == chains.chain_of(source) {
                 continue;
             }
             let places = registers.places(segment);
             let passed = places.partition_point(|&place| place < known);
             if passed > 0 && places[passed - 1] >= known_to_source {
                 let last = registers.writes(segment)[passed - 1];
-                conflicts.push(Edge { from: last, to: source.0, reason: read });
+                conflicts.push(Edge { from: last, to: source, reason: Reason::Read(read).pack() });
             }
         }
     }

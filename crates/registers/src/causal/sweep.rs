@@ -67,7 +67,7 @@ pub(crate) enum ConflictScope {
 #[derive(Debug)]
 pub(crate) struct Swept {
     /// A linear extension of the causal order.
-    pub(crate) line: Vec<u32>,
+    pub(crate) line: Vec<OpId>,
     /// Some reads of values overwritten in their causal past, by key and read.
     pub(crate) overwritten: Vec<Overwritten>,
     scope: ConflictScope,
@@ -82,11 +82,11 @@ pub(crate) struct Swept {
 /// A read of a write that another write of the key overwrote in the read's causal past.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overwritten {
-    pub(crate) read: u32,
+    pub(crate) read: OpId,
     /// Source of the read, possibly initial.
     pub(crate) source: OpId,
     /// The write in between.
-    pub(crate) overwriter: u32,
+    pub(crate) overwriter: OpId,
 }
 
 /// Data of one write.
@@ -103,7 +103,7 @@ struct Placed {
 /// A pair of `cf` between concurrent writes.
 #[derive(Clone, Copy, Debug)]
 struct Conflict {
-    from: u32,
+    from: OpId,
     /// The previous conflict that enters the same write, or `NO_CONFLICT`.
     next: u32,
 }
@@ -111,7 +111,7 @@ struct Conflict {
 /// Result of the search for an arbitration order.
 pub(crate) enum Arbitration {
     /// An order that extends `po | wr | cf`.
-    Order(Vec<u32>),
+    Order(Vec<OpId>),
     /// `po | wr | cf` has a cycle.
     Cyclic,
     /// Conflicts that were not listed decide.
@@ -149,15 +149,15 @@ impl Swept {
         let mut is_taken = vec![false; registers.history.len()];
         let mut kept = true;
         let all = take_all(registers, |_, op| {
-            let source = registers.source[op as usize].get().map(|source| source.0);
+            let source = registers.source[op.index()].get();
             let mut before = source.into_iter().chain(self.conflicts_of(op));
-            if let Some(awaited) = before.find(|&op| is_taken.get(op as usize) == Some(&false)) {
+            if let Some(awaited) = before.find(|&op| is_taken.get(op.index()) == Some(&false)) {
                 return Err(awaited);
             }
             if let Some(key) = registers.written_key(op) {
-                kept &= fronts.take(key, self.placed[op as usize].slot);
+                kept &= fronts.take(key, self.placed[op.index()].slot);
             }
-            is_taken[op as usize] = true;
+            is_taken[op.index()] = true;
             line.push(op);
             Ok(())
         });
@@ -169,14 +169,14 @@ impl Swept {
     }
 
     /// Returns the writes that conflicts put before a write.
-    fn conflicts_of(&self, write: u32) -> impl Iterator<Item = u32> {
+    fn conflicts_of(&self, write: OpId) -> impl Iterator<Item = OpId> {
         let get = |at: u32| self.conflicts.get(at as usize).copied();
-        let last = get(self.placed[write as usize].conflict);
+        let last = get(self.placed[write.index()].conflict);
         std::iter::successors(last, move |conflict| get(conflict.next)).map(|found| found.from)
     }
 
-    fn list(&mut self, from: u32, to: u32) {
-        let next = &mut self.placed[to as usize].conflict;
+    fn list(&mut self, from: OpId, to: OpId) {
+        let next = &mut self.placed[to.index()].conflict;
         let conflict = Conflict { from, next: *next };
         *next = self.conflicts.len() as u32;
         self.conflicts.push(conflict);
@@ -316,8 +316,8 @@ impl<'r, T: Count> Sweep<'r, T> {
 
     /// Visits an operation, or returns the write that must be visited first.
     #[inline]
-    fn take(&mut self, at: At, op: u32) -> Result<(), u32> {
-        if let Some(source) = self.registers.source[op as usize].get() {
+    fn take(&mut self, at: At, op: OpId) -> Result<(), OpId> {
+        if let Some(source) = self.registers.source[op.index()].get() {
             self.read(at, op, source)?;
         }
         if let Some(key) = self.registers.written_key(op) {
@@ -327,7 +327,7 @@ impl<'r, T: Count> Sweep<'r, T> {
         Ok(())
     }
 
-    fn write(&mut self, at: At, op: u32, key: KeyId) {
+    fn write(&mut self, at: At, op: OpId, key: KeyId) {
         let row = &mut self.row_of[at.session as usize];
         if *row == NO_ROW {
             *row = (self.rows.len() / self.width) as u32;
@@ -335,13 +335,13 @@ impl<'r, T: Count> Sweep<'r, T> {
             self.rows.extend_from_slice(clock);
         }
         let slot = self.writes.push(key, at);
-        self.swept.placed[op as usize] = Placed { row: *row, slot, conflict: NO_CONFLICT };
+        self.swept.placed[op.index()] = Placed { row: *row, slot, conflict: NO_CONFLICT };
     }
 
-    fn read(&mut self, at: At, op: u32, source: OpId) -> Result<(), u32> {
+    fn read(&mut self, at: At, op: OpId, source: OpId) -> Result<(), OpId> {
         let key = self.registers.read_key(op);
         let start = match self.swept.placed.get(source.index()) {
-            Some(&Placed { row: NO_ROW, .. }) => return Err(source.0),
+            Some(&Placed { row: NO_ROW, .. }) => return Err(source),
             Some(&Placed { row, slot, .. }) => {
                 // Read from the clock and not from the list, so that both memory loads run at once.
                 let write = self.at(source);
@@ -408,7 +408,7 @@ impl<'r, T: Count> Sweep<'r, T> {
     }
 
     /// Checks the last write of each session that a read knows and that stands at or after `start`.
-    fn check_last_writes(&mut self, at: At, read: u32, source: OpId, key: KeyId, start: u32) {
+    fn check_last_writes(&mut self, at: At, read: OpId, source: OpId, key: KeyId, start: u32) {
         let registers = self.registers;
         for &segment in registers.segments(key) {
             let clock = &self.clocks[at.session as usize * self.width..];
@@ -420,7 +420,7 @@ impl<'r, T: Count> Sweep<'r, T> {
             let passed = places.partition_point(|&place| place < known);
             let Some(&place) = places[..passed].last() else { continue };
             let last = At { session: segment.chain.0, place };
-            if self.swept.placed[self.op(last) as usize].slot >= start {
+            if self.swept.placed[self.op(last).index()].slot >= start {
                 self.record_conflict(read, source, last);
             }
         }
@@ -428,16 +428,16 @@ impl<'r, T: Count> Sweep<'r, T> {
 
     /// Records the conflict or bad read caused by a write that a read knows and that stands between
     /// its source and the read.
-    fn record_conflict(&mut self, read: u32, source: OpId, write: At) {
+    fn record_conflict(&mut self, read: OpId, source: OpId, write: At) {
         let op = self.op(write);
         let overwrote = self.registers.history.is_initial(source) || {
             let source = self.at(source);
             source.session == write.session
-                || source.is_in(self.row(self.swept.placed[op as usize].row))
+                || source.is_in(self.row(self.swept.placed[op.index()].row))
         };
         if !overwrote {
             self.swept.agrees = false;
-            self.swept.list(op, source.0);
+            self.swept.list(op, source);
         } else if self.swept.overwritten.len() < MAX_BAD_READS {
             self.swept.overwritten.push(Overwritten { read, source, overwriter: op });
         }
@@ -450,8 +450,8 @@ impl<'r, T: Count> Sweep<'r, T> {
     }
 
     #[inline]
-    fn op(&self, at: At) -> u32 {
-        self.registers.history.op_at(SessionId(at.session), at.place).0
+    fn op(&self, at: At) -> OpId {
+        self.registers.history.op_at(SessionId(at.session), at.place)
     }
 }
 
@@ -485,17 +485,17 @@ impl Lists {
 
 /// Visits all operations, session by session in turns; `take` visits one operation, or returns one
 /// that must be visited first.
-fn take_all(registers: &Registers<'_>, mut take: impl FnMut(At, u32) -> Result<(), u32>) -> bool {
+fn take_all(registers: &Registers<'_>, mut take: impl FnMut(At, OpId) -> Result<(), OpId>) -> bool {
     let history = registers.history;
     let turn = if history.len() < LONG_TURN_MIN_OPS { 1 } else { LONG_TURN_OPS };
     let starts: Vec<u32> = history.sessions().map(|session| history.op_at(session, 0).0).collect();
     let lengths: Vec<u32> =
         history.sessions().map(|session| history.session_ops(session).len() as u32).collect();
     take_turns(&lengths, turn, |session, place, _| {
-        let op = starts[session.index()] + place;
+        let op = OpId(starts[session.index()] + place);
         take(At { session: session.0, place }, op).map_err(|op| Awaited {
-            chain: ChainId(history.session_of(OpId(op)).0),
-            place: history.index_in_session(OpId(op)),
+            chain: ChainId(history.session_of(op).0),
+            place: history.index_in_session(op),
         })
     })
 }

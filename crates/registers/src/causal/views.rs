@@ -23,9 +23,12 @@
 //! Cost: one view costs its past plus the lowered operations; all views of a layer about operations
 //! times sessions.
 
-use consistory_order::{ChainId, Edge as OrderEdge};
+use consistory_history::{KeyId, OpId};
+use consistory_order::ChainId;
 use rustc_hash::FxHashMap;
 
+use crate::order::Edge as OrderEdge;
+use crate::reason::Reason;
 use crate::registers::{Registers, passed};
 use crate::store_order::layers::{Layer, is_given};
 
@@ -46,7 +49,7 @@ pub(crate) struct Forced {
 /// The edges of a layer by their targets.
 pub(crate) struct Incoming {
     starts: Vec<u32>,
-    from: Vec<u32>,
+    from: Vec<OpId>,
 }
 
 impl Incoming {
@@ -55,23 +58,23 @@ impl Incoming {
         let edges = || layer.order.edges().iter().filter(|edge| is_given(edge));
         let mut starts = vec![0u32; layer.order.chains().nodes() + 1];
         for edge in edges() {
-            starts[edge.to as usize + 1] += 1;
+            starts[edge.to.index() + 1] += 1;
         }
         for node in 1..starts.len() {
             starts[node] += starts[node - 1];
         }
         let mut next = starts.clone();
-        let mut from = vec![0; edges().count()];
+        let mut from = vec![OpId(0); edges().count()];
         for edge in edges() {
-            let slot = &mut next[edge.to as usize];
+            let slot = &mut next[edge.to.index()];
             from[*slot as usize] = edge.from;
             *slot += 1;
         }
         Incoming { starts, from }
     }
 
-    fn of(&self, node: u32) -> &[u32] {
-        let (start, end) = (self.starts[node as usize], self.starts[node as usize + 1]);
+    fn of(&self, node: OpId) -> &[OpId] {
+        let (start, end) = (self.starts[node.index()], self.starts[node.index() + 1]);
         &self.from[start as usize..end as usize]
     }
 }
@@ -83,19 +86,19 @@ pub(crate) struct Views<'a> {
     incoming: &'a Incoming,
     level: Vec<u32>,
     /// The operations that have a level.
-    leveled: Vec<u32>,
+    leveled: Vec<OpId>,
     cursors: Vec<u32>,
-    open: Vec<u32>,
+    open: Vec<OpId>,
     /// The lowered writes with their old levels.
-    sunk: Vec<(u32, u32)>,
+    sunk: Vec<(OpId, u32)>,
 }
 
 /// A read of the chain from a recorded write.
 struct OwnRead {
-    key: u32,
+    key: KeyId,
     place: u32,
-    op: u32,
-    source: u32,
+    op: OpId,
+    source: OpId,
 }
 
 /// An operation would come before itself.
@@ -138,14 +141,14 @@ impl<'a> Views<'a> {
             let _ = self.sink(chain, own, place);
         }
         self.sunk.clear();
-        let sinks = |e: &OrderEdge| self.level[e.from as usize] > self.level[e.to as usize];
+        let sinks = |e: &OrderEdge| self.level[e.from.index()] > self.level[e.to.index()];
         forced.sinks = forced.pairs.iter().map(sinks).collect();
         if forced.sinks.contains(&true) {
             // A cycle is found again when all views are combined.
             let _ = self.lower_writes(chain, &own_reads, &mut forced);
         }
         for op in self.leveled.drain(..) {
-            self.level[op as usize] = OUTSIDE;
+            self.level[op.index()] = OUTSIDE;
         }
         forced
     }
@@ -153,11 +156,11 @@ impl<'a> Views<'a> {
     /// Lists the reads of a chain from recorded writes, by key and position.
     fn own_reads(&self, chain: ChainId) -> Vec<OwnRead> {
         let registers = self.registers;
-        let read = |(place, &op): (u32, &u32)| {
-            let source = registers.source[op as usize].get()?;
+        let read = |(place, &op): (u32, &OpId)| {
+            let source = registers.source[op.index()].get()?;
             let recorded = !registers.history.is_initial(source);
-            let key = registers.read_key(op).0;
-            recorded.then_some(OwnRead { key, place, op, source: source.0 })
+            let key = registers.read_key(op);
+            recorded.then_some(OwnRead { key, place, op, source })
         };
         let members = self.layer.order.chains().members(chain);
         let mut reads: Vec<OwnRead> = (0u32..).zip(members).filter_map(read).collect();
@@ -169,7 +172,7 @@ impl<'a> Views<'a> {
     fn find_causal_pairs(&mut self, own_reads: &[OwnRead], pairs: &mut Vec<OrderEdge>) {
         let Layer { order, segments, .. } = self.layer;
         let chains = order.chains();
-        let mut latest: Vec<u32> = Vec::new();
+        let mut latest: Vec<OpId> = Vec::new();
         for (i, read) in own_reads.iter().enumerate() {
             // The source of the previous read of the key stands for the writes before that read.
             let last = i.checked_sub(1).map(|before| &own_reads[before]);
@@ -207,7 +210,11 @@ impl<'a> Views<'a> {
                 latest.push(write);
             }
             for &write in latest.iter().filter(|&&write| !order.before(write, read.source)) {
-                pairs.push(OrderEdge { from: write, to: read.source, reason: read.op });
+                pairs.push(OrderEdge {
+                    from: write,
+                    to: read.source,
+                    reason: Reason::Read(read.op).pack(),
+                });
             }
         }
     }
@@ -220,22 +227,22 @@ impl<'a> Views<'a> {
         forced: &mut Forced,
     ) -> Result<(), Cycle> {
         let Forced { pairs, sinks, .. } = forced;
-        let mut into: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let mut into: FxHashMap<OpId, Vec<u32>> = FxHashMap::default();
         for (id, pair) in (0u32..).zip(&*pairs) {
             into.entry(pair.to).or_default().push(id);
         }
         let mut open: Vec<u32> = (0..pairs.len() as u32).rev().collect();
         while let Some(id) = open.pop() {
             let pair = pairs[id as usize];
-            let level = self.level[pair.to as usize];
-            if self.level[pair.from as usize] <= level {
+            let level = self.level[pair.to.index()];
+            if self.level[pair.from.index()] <= level {
                 continue;
             }
             sinks[id as usize] = true;
             self.sink(chain, pair.from, level)?;
             for (write, had) in std::mem::take(&mut self.sunk) {
-                let key = self.registers.written_key(write).expect("only writes are listed").0;
-                let level = self.level[write as usize];
+                let key = self.registers.written_key(write).expect("only writes are listed");
+                let level = self.level[write.index()];
                 let start = own_reads.partition_point(|r| (r.key, r.place) < (key, level));
                 for read in &own_reads[start..] {
                     if read.key != key || read.place >= had {
@@ -246,12 +253,12 @@ impl<'a> Views<'a> {
                     }
                     let id = pairs.len() as u32;
                     let (from, to) = (write, read.source);
-                    pairs.push(OrderEdge { from, to, reason: read.op });
-                    sinks.push(self.level[from as usize] > self.level[to as usize]);
+                    pairs.push(OrderEdge { from, to, reason: Reason::Read(read.op).pack() });
+                    sinks.push(self.level[from.index()] > self.level[to.index()]);
                     into.entry(to).or_default().push(id);
                     open.push(id);
                     // Later reads have the source before them, so their pairs follow.
-                    if self.level[to as usize] <= read.place {
+                    if self.level[to.index()] <= read.place {
                         break;
                     }
                 }
@@ -263,7 +270,7 @@ impl<'a> Views<'a> {
     }
 
     /// Lowers an operation and its causal past to a level. Lists the lowered writes.
-    fn sink(&mut self, chain: ChainId, op: u32, level: u32) -> Result<(), Cycle> {
+    fn sink(&mut self, chain: ChainId, op: OpId, level: u32) -> Result<(), Cycle> {
         let chains = self.layer.order.chains();
         self.open.clear();
         self.open.push(op);
@@ -273,7 +280,7 @@ impl<'a> Views<'a> {
             let mut place = chains.place_of(op) as usize;
             loop {
                 let op = members[place];
-                let had = self.level[op as usize];
+                let had = self.level[op.index()];
                 if had <= level {
                     break;
                 }
@@ -283,7 +290,7 @@ impl<'a> Views<'a> {
                 if had == OUTSIDE {
                     self.leveled.push(op);
                 }
-                self.level[op as usize] = level;
+                self.level[op.index()] = level;
                 if self.registers.written_key(op).is_some() {
                     self.sunk.push((op, had));
                 }

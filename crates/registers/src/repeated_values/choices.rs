@@ -28,10 +28,10 @@ use std::cell::LazyCell;
 
 use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
-use consistory_order::ChainOrder;
 use consistory_verdict::{Budget, Certificate, Pattern, Relation, Stopped};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::order::ChainOrder;
 use crate::reads_from::{Candidates, Source};
 use crate::registers::Registers;
 use crate::repeated_values::replay::{Memory, replay};
@@ -249,18 +249,18 @@ fn next_choices(
 fn is_out(registers: &Registers<'_>, order: &ChainOrder, read: OpId, write: OpId) -> bool {
     let history = registers.history;
     let is_initial = history.is_initial(write);
-    if !is_initial && order.before(read.0, write.0) {
+    if !is_initial && order.before(read, write) {
         return true;
     }
     let chains = order.chains();
-    registers.segments(registers.read_key(read.0)).iter().any(|&segment| {
-        let known = match segment.chain == chains.chain_of(read.0) {
-            true => chains.place_of(read.0),
-            false => order.count_until(read.0, segment.chain),
+    registers.segments(registers.read_key(read)).iter().any(|&segment| {
+        let known = match segment.chain == chains.chain_of(read) {
+            true => chains.place_of(read),
+            false => order.count_until(read, segment.chain),
         };
         let passed = registers.places(segment).partition_point(|&place| place < known);
         let last = registers.writes(segment)[..passed].last();
-        last.is_some_and(|&last| is_initial || order.before(write.0, last))
+        last.is_some_and(|&last| is_initial || order.before(write, last))
     })
 }
 

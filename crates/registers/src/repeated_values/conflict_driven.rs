@@ -111,19 +111,19 @@ impl<'a> SourceSearch<'a> {
             let distance = |&&write: &&OpId| distance(history, *read, write);
             let guess = writes.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
             let mut candidate = |&write: &OpId| {
-                let meaning = Meaning::Source { read: read.0, write: write.0 };
-                (write.0, literal(&mut solver, Some(&write) == guess, meaning))
+                let meaning = Meaning::Source { read: *read, write };
+                (write, literal(&mut solver, Some(&write) == guess, meaning))
             };
-            let candidates: Vec<(u32, Lit)> = writes.iter().map(&mut candidate).collect();
+            let candidates: Vec<(OpId, Lit)> = writes.iter().map(&mut candidate).collect();
             wanted.push(candidates.iter().map(|&(_, lit)| lit).collect());
-            reads.push(OpenRead { read: read.0, candidates });
+            reads.push(OpenRead { read: *read, candidates });
         }
         let mut last = Vec::new();
         for (key, writes) in &finals.open {
             let guess =
                 writes.iter().max_by(|&&a, &&b| when(history, a).total_cmp(&when(history, b)));
             let mut candidate = |&write: &OpId| {
-                let meaning = Meaning::Last { write: write.0 };
+                let meaning = Meaning::Last { write };
                 (write, literal(&mut solver, Some(&write) == guess, meaning))
             };
             let writes: Vec<(OpId, Lit)> = writes.iter().map(&mut candidate).collect();
@@ -136,7 +136,7 @@ impl<'a> SourceSearch<'a> {
         let Some(mut theory) = Saturated::new(registers, memory, layers, reads, meanings) else {
             return Ok(None);
         };
-        if !finals.clear.iter().all(|write| theory.put_last(write.0)) {
+        if !finals.clear.iter().all(|write| theory.put_last(*write)) {
             return Ok(None);
         }
         for lit in theory.out_at_first() {
@@ -169,7 +169,7 @@ impl<'a> SourceSearch<'a> {
     pub(crate) fn forbid(&mut self, sources: &[(OpId, OpId)], last: &[OpId]) {
         let mut clause: Vec<Lit> = Vec::new();
         for &(read, write) in sources {
-            clause.extend(self.theory.literal(read.0, write.0).map(|lit| !lit));
+            clause.extend(self.theory.literal(read, write).map(|lit| !lit));
         }
         let lasts = self.last.iter().flat_map(|(_, writes)| writes);
         clause.extend(lasts.filter(|(write, _)| last.contains(write)).map(|&(_, lit)| !lit));
@@ -208,11 +208,9 @@ impl<'a> SourceSearch<'a> {
         let mut found = Core { reads: FxHashMap::default(), keys: FxHashSet::default() };
         for lit in core.iter().flat_map(|&lemma| &lemmas[lemma]) {
             match self.theory.meaning(*lit).or_else(|| self.theory.meaning(!*lit)) {
-                Some(Meaning::Source { read, .. }) => {
-                    *found.reads.entry(OpId(read)).or_default() += 1
-                }
+                Some(Meaning::Source { read, .. }) => *found.reads.entry(read).or_default() += 1,
                 Some(Meaning::Last { write }) => {
-                    let (key, _) = self.history.writes(OpId(write)).expect("it is a write");
+                    let (key, _) = self.history.writes(write).expect("it is a write");
                     found.keys.insert(key);
                 }
                 None => {}

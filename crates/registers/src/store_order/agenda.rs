@@ -5,6 +5,8 @@
 //! agenda is a bit set in that order, with a cursor before the first element. Operations are
 //! admitted one by one, whenever the set is empty.
 
+use consistory_history::OpId;
+
 /// A set of operations with one bit per layer, from which the earliest is taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
@@ -12,7 +14,7 @@ pub(crate) struct Agenda {
     layers: usize,
     /// Position of each operation in the order, and the operation at each position.
     rank: Vec<u32>,
-    order: Vec<u32>,
+    order: Vec<OpId>,
     /// Number of admitted operations.
     came: usize,
     words: Vec<u64>,
@@ -22,17 +24,17 @@ pub(crate) struct Agenda {
 
 impl Agenda {
     /// Builds an empty agenda; `order` holds every operation once.
-    pub(crate) fn new(order: Vec<u32>, layers: usize) -> Self {
+    pub(crate) fn new(order: Vec<OpId>, layers: usize) -> Self {
         let mut rank = vec![0; order.len()];
         for (at, &op) in (0u32..).zip(&order) {
-            rank[op as usize] = at;
+            rank[op.index()] = at;
         }
         let words = vec![0; (order.len() * layers).div_ceil(64)];
         Agenda { layers, rank, order, came: 0, words, filled: (usize::MAX, 0) }
     }
 
     /// Returns the next operation to admit.
-    pub(crate) fn next(&mut self) -> Option<u32> {
+    pub(crate) fn next(&mut self) -> Option<OpId> {
         let op = *self.order.get(self.came)?;
         self.came += 1;
         Some(op)
@@ -40,15 +42,15 @@ impl Agenda {
 
     /// Adds an operation for a layer.
     #[inline]
-    pub(crate) fn add(&mut self, op: u32, layer: usize) {
-        let bit = self.rank[op as usize] as usize * self.layers + layer;
+    pub(crate) fn add(&mut self, op: OpId, layer: usize) {
+        let bit = self.rank[op.index()] as usize * self.layers + layer;
         let word = bit / 64;
         self.words[word] |= 1 << (bit % 64);
         self.filled = (self.filled.0.min(word), self.filled.1.max(word + 1));
     }
 
     /// Removes and returns the earliest operation with its layer.
-    pub(crate) fn take(&mut self) -> Option<(u32, usize)> {
+    pub(crate) fn take(&mut self) -> Option<(OpId, usize)> {
         let (mut word, end) = self.filled;
         while word < end && self.words[word] == 0 {
             word += 1;
@@ -79,17 +81,17 @@ mod tests {
 
     #[test]
     fn the_earliest_is_taken_first_and_each_once() {
-        let mut agenda = Agenda::new(vec![2, 0, 1], 2);
+        let mut agenda = Agenda::new([2, 0, 1].map(OpId).to_vec(), 2);
         assert_eq!(agenda.take(), None);
-        agenda.add(1, 0);
-        agenda.add(2, 1);
-        agenda.add(1, 0);
-        assert_eq!(agenda.take(), Some((2, 1)));
-        agenda.add(0, 1);
-        assert_eq!(agenda.take(), Some((0, 1)));
-        assert_eq!(agenda.take(), Some((1, 0)));
+        agenda.add(OpId(1), 0);
+        agenda.add(OpId(2), 1);
+        agenda.add(OpId(1), 0);
+        assert_eq!(agenda.take(), Some((OpId(2), 1)));
+        agenda.add(OpId(0), 1);
+        assert_eq!(agenda.take(), Some((OpId(0), 1)));
+        assert_eq!(agenda.take(), Some((OpId(1), 0)));
         assert_eq!(agenda.take(), None);
-        agenda.add(0, 0);
+        agenda.add(OpId(0), 0);
         agenda.clear();
         assert_eq!(agenda.take(), None);
     }
@@ -97,7 +99,7 @@ mod tests {
     #[test]
     fn it_may_have_any_size() {
         for size in [0, 1, 31, 32, 33, 64, 65] {
-            let mut agenda = Agenda::new((0..size).collect(), 2);
+            let mut agenda = Agenda::new((0..size).map(OpId).collect(), 2);
             let mut taken = 0;
             while let Some(op) = agenda.next() {
                 agenda.add(op, 0);

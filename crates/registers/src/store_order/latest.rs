@@ -8,9 +8,10 @@
 //! cursors of a key are stored together, whatever the number of writes. The segment that held the
 //! latest write the last time is searched first, since that write is after most others.
 
-use consistory_history::KeyId;
-use consistory_order::{ChainId, ChainOrder, Chains, Growth};
+use consistory_history::{KeyId, OpId};
+use consistory_order::{ChainId, Growth};
 
+use crate::order::{ChainOrder, Chains};
 use crate::registers::{Segments, passed};
 
 /// Finds the latest writes of a key before an operation.
@@ -24,7 +25,7 @@ pub(crate) struct Latest {
     /// The part of each column that is before a write already found.
     covered: Vec<u32>,
     /// The writes that the last search found.
-    pub(crate) writes: Vec<u32>,
+    pub(crate) writes: Vec<OpId>,
 }
 
 #[derive(Clone, Copy)]
@@ -43,7 +44,7 @@ struct Cursor {
 /// A write that may be among the latest.
 #[derive(Clone, Copy)]
 struct LatestWrite {
-    write: u32,
+    write: OpId,
     column: usize,
     place: u32,
     segment: u32,
@@ -74,8 +75,8 @@ impl Latest {
         order: &ChainOrder,
         segments: &Segments,
         key: KeyId,
-        op: u32,
-    ) -> &[u32] {
+        op: OpId,
+    ) -> &[OpId] {
         let Latest { cursors, first, found, covered, writes } = self;
         let row = order.row(op);
         let (own, place) = (order.chains().chain_of(op), order.chains().place_of(op));

@@ -24,12 +24,11 @@
 //! therefore extends both layers, and the operations can be admitted in that order.
 
 use consistory_history::{OpId, SessionId};
-use consistory_order::{
-    Awaited, ChainId, ChainOrder, Chains, Cyclic, Edge as OrderEdge, take_turns,
-};
+use consistory_order::{Awaited, ChainId, take_turns};
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
+use crate::order::{ChainOrder, Chains, Cyclic, Edge as OrderEdge};
 use crate::reason::Reason;
 use crate::registers::{Registers, Segments};
 
@@ -85,7 +84,7 @@ pub(crate) type CyclicLayer = (Box<Cyclic>, &'static Names);
 pub(crate) struct Layers {
     pub(crate) layers: Vec<Layer>,
     /// All operations, in an order that extends each layer.
-    pub(crate) order: Vec<u32>,
+    pub(crate) order: Vec<OpId>,
 }
 
 impl Layers {
@@ -113,9 +112,8 @@ pub(crate) fn layers(
     if memory == Memory::Sequential {
         wanted.push((sessions, wr, &SEQUENTIAL));
     } else {
-        let is_external = |edge: &OrderEdge| {
-            history.session_of(OpId(edge.from)) != history.session_of(OpId(edge.to))
-        };
+        let is_external =
+            |edge: &OrderEdge| history.session_of(edge.from) != history.session_of(edge.to);
         let external: Vec<OrderEdge> = wr.into_iter().filter(is_external).collect();
         let order = order.as_deref().unwrap_or_default();
         let (chains, mut edges) = buffers(registers, memory, order);
@@ -141,7 +139,7 @@ pub(crate) fn layers(
 
 /// Returns all operations in an order that extends `po | wr`, if there is one. The sessions take
 /// turns.
-fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
+fn as_they_come(registers: &Registers<'_>) -> Option<Vec<OpId>> {
     let history = registers.history;
     let lengths: Vec<u32> =
         history.sessions().map(|session| history.session_ops(session).len() as u32).collect();
@@ -156,7 +154,7 @@ fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
                 return Err(Awaited { chain, place });
             }
         }
-        order.push(op.0);
+        order.push(op);
         Ok(())
     });
     are_all.then_some(order)
@@ -166,7 +164,7 @@ fn as_they_come(registers: &Registers<'_>) -> Option<Vec<u32>> {
 struct Buffer {
     chain: ChainId,
     /// The last of these writes.
-    last: u32,
+    last: OpId,
     /// Number of the session's reads and barriers that it is known to follow.
     follows: u32,
     /// Whether the last barrier is known to follow the write.
@@ -174,7 +172,7 @@ struct Buffer {
 }
 
 /// Returns the chains of `ppo` along an order, and the edges between the chains of a session.
-fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains, Vec<OrderEdge>) {
+fn buffers(registers: &Registers<'_>, memory: Memory, order: &[OpId]) -> (Chains, Vec<OrderEdge>) {
     let history = registers.history;
     let mut chain_of = vec![NO_CHAIN; history.len()];
     let mut chains = 0;
@@ -187,16 +185,16 @@ fn buffers(registers: &Registers<'_>, memory: Memory, order: &[u32]) -> (Chains,
     for session in history.sessions() {
         // The chain of all operations except plain writes, its length, and its last operation.
         let mut reads: Option<ChainId> = None;
-        let (mut length, mut last_read) = (0, 0);
+        let (mut length, mut last_read) = (0, OpId(0));
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut buffer_of_key: FxHashMap<u32, usize> = FxHashMap::default();
-        for OpId(op) in history.session_ops(session) {
-            let chain = &mut chain_of[op as usize];
+        for op in history.session_ops(session) {
+            let chain = &mut chain_of[op.index()];
             if !registers.counts(op) {
                 *chain = *uncounted.get_or_insert_with(&mut new_chain);
                 continue;
             }
-            let read = history.reads(OpId(op));
+            let read = history.reads(op);
             if let (Some(key), None) = (registers.written_key(op), read) {
                 let key = if memory == Memory::PartialStore { key.0 } else { 0 };
                 let buffer = *buffer_of_key.entry(key).or_insert_with(|| {
@@ -233,7 +231,7 @@ pub(crate) fn variables(registers: &Registers<'_>) -> Chains {
 }
 
 /// Returns the chains of `poloc` along an order; those of one session share a column.
-fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
+fn per_variable(registers: &Registers<'_>, order: &[OpId]) -> Chains {
     let history = registers.history;
     let mut chain_of = vec![NO_CHAIN; history.len()];
     let mut columns: Vec<u32> = Vec::new();
@@ -246,8 +244,8 @@ fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
     for session in history.sessions() {
         let first = ChainId(columns.len() as u32);
         for op in history.session_ops(session) {
-            let key = registers.written_key(op.0).or_else(|| history.reads(op).map(|(key, _)| key));
-            chain_of[op.index()] = match key.filter(|_| registers.counts(op.0)) {
+            let key = registers.written_key(op).or_else(|| history.reads(op).map(|(key, _)| key));
+            chain_of[op.index()] = match key.filter(|_| registers.counts(op)) {
                 None => *uncounted.get_or_insert_with(|| new_chain(&mut columns, 0)),
                 Some(key) => {
                     let chain = &mut chain_of_key[key.index()];
@@ -263,14 +261,14 @@ fn per_variable(registers: &Registers<'_>, order: &[u32]) -> Chains {
 }
 
 /// Builds chains along an order of all operations, or along program order if there is none.
-fn along(order: &[u32], chain_of: &[ChainId]) -> Chains {
+fn along(order: &[OpId], chain_of: &[ChainId]) -> Chains {
     match order.is_empty() {
-        true => Chains::along(0..chain_of.len() as u32, chain_of),
+        true => Chains::along((0..chain_of.len()).map(OpId::new), chain_of),
         false => Chains::along(order.iter().copied(), chain_of),
     }
 }
 
 /// Returns whether an edge was given.
 pub(crate) fn is_given(edge: &OrderEdge) -> bool {
-    matches!(Reason::of(edge), Reason::Wr | Reason::Ppo)
+    matches!(edge.reason.unpack(), Reason::Wr | Reason::Ppo)
 }

@@ -26,11 +26,11 @@ use std::cmp::Reverse;
 
 use crate::Judgement;
 use consistory_history::{History, KeyId, OpId};
-use consistory_order::{Cyclic, PathStep, Paths};
 use consistory_verdict::{Budget, Certificate, Edge, Pattern, Stopped};
 use rustc_hash::FxHashMap;
 
 use crate::causal::{future_read, violation};
+use crate::order::{Cyclic, PathStep, Paths};
 use crate::reads_from::Candidates;
 use crate::reason::Reason;
 use crate::registers::Registers;
@@ -216,8 +216,8 @@ impl ChoiceCourt<'_> {
             let (pairs, wr) = (saturation.added(), choice.wr.to_vec());
             return Ok(Some(Judgement::Consistent(Certificate::Closure { pairs, wr })));
         }
-        for write in finals.clear.iter().chain(choice.last) {
-            if saturation.put_last(write.0).is_err() || saturation.saturate(budget)?.is_err() {
+        for &write in finals.clear.iter().chain(choice.last) {
+            if saturation.put_last(write).is_err() || saturation.saturate(budget)?.is_err() {
                 let Refutation { certificate, .. } = leaf(&saturation);
                 let pattern = Pattern::FinalValue;
                 return Ok(Some(Judgement::Violation { pattern, certificate }));
@@ -280,15 +280,15 @@ impl ChoiceCourt<'_> {
             let order = &saturation.layer().order;
             let chains = order.chains().ids();
             let before = |op: &OpId| -> u64 {
-                chains.clone().map(|chain| u64::from(order.count_until(op.0, chain))).sum()
+                chains.clone().map(|chain| u64::from(order.count_until(*op, chain))).sum()
             };
             let mut latest_first = candidates.clone();
             latest_first.sort_by_key(|op| Reverse(before(op)));
             let mut is_found = false;
             for write in latest_first {
                 let point = saturation.mark();
-                is_found = saturation.put_last(write.0).is_ok()
-                    && saturation.saturate(self.budget)?.is_ok();
+                is_found =
+                    saturation.put_last(write).is_ok() && saturation.saturate(self.budget)?.is_ok();
                 if is_found {
                     break;
                 }
@@ -305,13 +305,13 @@ impl ChoiceCourt<'_> {
     fn consistent(
         &self,
         registers: &Registers<'_>,
-        order: &[u32],
+        order: &[OpId],
         wr: &[(OpId, OpId)],
     ) -> Judgement {
         if self.model == StoreModel::Sc {
             return sequential(registers, order, wr);
         }
-        let counting = order.iter().filter(|op| registers.counts(**op)).map(|&op| OpId(op));
+        let counting = order.iter().copied().filter(|&op| registers.counts(op));
         let ww = store_order(self.history, counting);
         Judgement::Consistent(Certificate::Witness { ww, wr: wr.to_vec() })
     }
@@ -330,9 +330,8 @@ pub(crate) fn witness(history: &History, certificate: &Certificate) -> Option<Ce
 }
 
 /// Returns the operations that count, in sequential order.
-fn sequential(registers: &Registers<'_>, order: &[u32], wr: &[(OpId, OpId)]) -> Judgement {
-    let counts = |op: &&u32| registers.counts(**op);
-    let order = order.iter().filter(counts).map(|&op| OpId(op)).collect();
+fn sequential(registers: &Registers<'_>, order: &[OpId], wr: &[(OpId, OpId)]) -> Judgement {
+    let order = order.iter().copied().filter(|&op| registers.counts(op)).collect();
     Judgement::Consistent(Certificate::Order { order, wr: wr.to_vec() })
 }
 
@@ -360,15 +359,15 @@ pub(crate) fn cyclic_from_the_start((cyclic, names): &CyclicLayer) -> Judgement 
         .shortest_cycle(CYCLE_SEARCH_STEPS)
         .expect("what has no topological order has a cycle");
     let edge = |step| match step {
-        PathStep::Run { from, to } => Edge::given(OpId(from), OpId(to), names.run),
+        PathStep::Run { from, to } => Edge::given(from, to, names.run),
         PathStep::Edge(id) => {
             let edge = edges[id.index()];
-            let relation = match Reason::of(&edge) {
+            let relation = match edge.reason.unpack() {
                 Reason::Ppo => names.run,
                 Reason::Wr => names.wr,
                 _ => unreachable!("nothing is derived yet"),
             };
-            Edge::given(OpId(edge.from), OpId(edge.to), relation)
+            Edge::given(edge.from, edge.to, relation)
         }
     };
     violation(names.cycle, cycle.into_iter().map(edge).collect(), None)

@@ -6,14 +6,16 @@
 //! derivations. Each path has the fewest edges, and the search never leaves the part of the order
 //! between the path's ends, so its cost depends on that part and not on the history.
 
-use consistory_order::{ChainId, ChainOrder, EdgeId};
+use consistory_history::OpId;
+use consistory_order::{ChainId, EdgeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::order::ChainOrder;
 use crate::reason::Reason;
 use crate::store_order::saturation::Saturation;
 
 /// Lists the assumed pairs, the earlier write first, on which the current contradiction depends.
-pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[u32; 2]> {
+pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[OpId; 2]> {
     let mut reasons = AssumedReasons { saturation, known: FxHashSet::default(), open: Vec::new() };
     let at = saturation.cyclic;
     let edges = saturation.layers[at].layer.order.edges();
@@ -32,12 +34,12 @@ struct AssumedReasons<'s, 'a> {
 }
 
 impl AssumedReasons<'_, '_> {
-    fn unfold(mut self) -> Vec<[u32; 2]> {
+    fn unfold(mut self) -> Vec<[OpId; 2]> {
         let mut assumed = Vec::new();
         while let Some((at, id)) = self.open.pop() {
             let saturated = &self.saturation.layers[at];
             let edge = saturated.layer.order.edges()[id.index()];
-            match Reason::of(&edge) {
+            match edge.reason.unpack() {
                 Reason::Wr | Reason::Ppo | Reason::Final => {}
                 Reason::Assumed => assumed.push([edge.from, edge.to]),
                 Reason::OtherLayer => {
@@ -45,9 +47,9 @@ impl AssumedReasons<'_, '_> {
                 }
                 Reason::Read(read) if edge.from == read => {
                     let registers = self.saturation.registers;
-                    let source = registers.source[read as usize].get().expect("it is a read");
+                    let source = registers.source[read.index()].get().expect("it is a read");
                     if !registers.history.is_initial(source) {
-                        self.path(at, id.0, source.0, edge.to);
+                        self.path(at, id.0, source, edge.to);
                     }
                 }
                 Reason::Read(read) => self.path(at, id.0, edge.from, read),
@@ -65,7 +67,7 @@ impl AssumedReasons<'_, '_> {
     }
 
     /// Adds the edges of a path over the first edges of a layer; such a path exists.
-    fn path(&mut self, at: usize, first_edges: u32, from: u32, to: u32) {
+    fn path(&mut self, at: usize, first_edges: u32, from: OpId, to: OpId) {
         let order = &self.saturation.layers[at].layer.order;
         for id in fewest_edges(order, first_edges, from, to) {
             self.add(at, id);
@@ -77,14 +79,14 @@ impl AssumedReasons<'_, '_> {
 pub(crate) fn fewest_edges(
     order: &ChainOrder,
     first_edges: u32,
-    from: u32,
-    to: u32,
+    from: OpId,
+    to: OpId,
 ) -> Vec<EdgeId> {
     let chains = order.chains();
     let (goal, end) = (chains.chain_of(to), chains.place_of(to));
     // Arrivals by distance: the node, the edge that led to it, and the arrival from which the edge
     // started.
-    let mut arrivals: Vec<(u32, EdgeId, usize)> = vec![(from, EdgeId(u32::MAX), 0)];
+    let mut arrivals: Vec<(OpId, EdgeId, usize)> = vec![(from, EdgeId(u32::MAX), 0)];
     // Position from which the nodes of each chain have been visited.
     let mut looked: FxHashMap<ChainId, u32> = FxHashMap::default();
     let mut next = 0;
@@ -131,7 +133,7 @@ mod tests {
     use crate::store_order::saturation::Readers;
 
     /// Adds pairs. Returns whether they lead to a contradiction.
-    fn contradict(saturation: &mut Saturation<'_>, pairs: &[[u32; 2]]) -> bool {
+    fn contradict(saturation: &mut Saturation<'_>, pairs: &[[OpId; 2]]) -> bool {
         let budget = Budget::unlimited();
         pairs.iter().any(|&[first, second]| {
             saturation.put(first, second).is_err()

@@ -34,10 +34,11 @@
 use std::iter::successors;
 
 use consistory_history::{KeyId, OpId};
-use consistory_order::{Edge as OrderEdge, EdgeId, Inserted, Mark, PathStep, Paths};
+use consistory_order::{EdgeId, Inserted, Mark};
 use consistory_verdict::{Budget, Edge, Stopped};
 use rustc_hash::FxHashSet;
 
+use crate::order::{Edge as OrderEdge, PathStep, Paths};
 use crate::reason::Reason;
 use crate::registers::Registers;
 use crate::store_order::agenda::Agenda;
@@ -85,7 +86,7 @@ struct Overwritten {
 
 #[derive(Clone, Copy)]
 struct Overwrite {
-    by: u32,
+    by: OpId,
     /// The next older entry of the same write.
     following: u32,
 }
@@ -94,8 +95,8 @@ struct Overwrite {
 const END: u32 = u32::MAX;
 
 impl Overwritten {
-    fn push(&mut self, of: u32, by: u32) {
-        let newest = &mut self.newest[of as usize];
+    fn push(&mut self, of: OpId, by: OpId) {
+        let newest = &mut self.newest[of.index()];
         if self.entries.get(*newest as usize).is_none_or(|newest| newest.by != by) {
             self.entries.push(Overwrite { by, following: *newest });
             *newest = self.entries.len() as u32 - 1;
@@ -115,26 +116,29 @@ pub(crate) struct Contradiction;
 /// in program order.
 pub(crate) struct Readers {
     /// First of these readers, for each write.
-    first: Vec<u32>,
+    first: Vec<OpId>,
     /// Next reader of the same write, in a later session.
-    next: Vec<u32>,
+    next: Vec<OpId>,
 }
 
 /// The operation is not a read, or its session reads the same write later.
-const NOT_LAST: u32 = END - 1;
+const NOT_LAST: OpId = OpId(u32::MAX - 1);
+
+/// No further reader.
+const NO_READER: OpId = OpId(u32::MAX);
 
 impl Readers {
     pub(crate) fn new(registers: &Registers<'_>) -> Self {
         let history = registers.history;
-        let mut first = vec![END; history.len() + history.key_count()];
+        let mut first = vec![NO_READER; history.len() + history.key_count()];
         let mut next = vec![NOT_LAST; history.len()];
         let mut session_end = history.len() as u32;
         for session in history.sessions().rev() {
             for read in history.session_ops(session).rev() {
                 let Some(write) = registers.source[read.index()].get() else { continue };
                 let first = &mut first[write.index()];
-                if *first >= session_end {
-                    next[read.index()] = std::mem::replace(first, read.0);
+                if first.0 >= session_end {
+                    next[read.index()] = std::mem::replace(first, read);
                 }
             }
             session_end -= history.session_ops(session).len() as u32;
@@ -142,14 +146,14 @@ impl Readers {
         Readers { first, next }
     }
 
-    pub(crate) fn of(&self, write: u32) -> impl Iterator<Item = u32> {
-        let some = |read: u32| (read != END).then_some(read);
-        successors(some(self.first[write as usize]), move |&read| some(self.next[read as usize]))
+    pub(crate) fn of(&self, write: OpId) -> impl Iterator<Item = OpId> {
+        let some = |read: OpId| (read != NO_READER).then_some(read);
+        successors(some(self.first[write.index()]), move |&read| some(self.next[read.index()]))
     }
 
     /// Returns whether an operation is the last read of a write in its session.
-    fn is_last(&self, read: u32) -> bool {
-        self.next[read as usize] != NOT_LAST
+    fn is_last(&self, read: OpId) -> bool {
+        self.next[read.index()] != NOT_LAST
     }
 }
 
@@ -216,21 +220,24 @@ impl<'a> Saturation<'a> {
     pub(crate) fn check_invariants(&self) {
         let Registers { history, source, .. } = self.registers;
         for Saturated { layer: Layer { order, .. }, .. } in &self.layers {
-            for OpId(read) in history.ops() {
-                let Some(source) = source[read as usize].get() else { continue };
+            for read in history.ops() {
+                let Some(source) = source[read.index()].get() else { continue };
                 let key = self.registers.read_key(read);
                 let is_initial = history.is_initial(source);
-                let is_other = |&OpId(write): &OpId| {
+                let is_other = |&write: &OpId| {
                     self.registers.written_key(write) == Some(key)
                         && write != read
-                        && write != source.0
+                        && write != source
                 };
-                for OpId(write) in history.ops().filter(is_other) {
+                for write in history.ops().filter(is_other) {
                     if order.before(write, read) {
-                        assert!(!is_initial && order.before(write, source.0), "cf {write} {read}");
+                        assert!(
+                            !is_initial && order.before(write, source),
+                            "cf {write:?} {read:?}"
+                        );
                     }
-                    if is_initial || order.before(source.0, write) {
-                        assert!(order.before(read, write), "rw {read} {write}");
+                    if is_initial || order.before(source, write) {
+                        assert!(order.before(read, write), "rw {read:?} {write:?}");
                     }
                 }
             }
@@ -238,12 +245,12 @@ impl<'a> Saturation<'a> {
     }
 
     /// Admits an operation.
-    fn admit(&mut self, op: u32) -> Result<(), Contradiction> {
+    fn admit(&mut self, op: OpId) -> Result<(), Contradiction> {
         for at in 0..self.layers.len() {
             self.layers[at].layer.order.admit(op);
             self.agenda.add(op, at);
         }
-        let Some(source) = self.registers.source[op as usize].get() else { return Ok(()) };
+        let Some(source) = self.registers.source[op.index()].get() else { return Ok(()) };
         if !self.readers.is_last(op) {
             return Ok(());
         }
@@ -262,14 +269,14 @@ impl<'a> Saturation<'a> {
     }
 
     /// Puts a write before another of its key, if the order allows it.
-    pub(crate) fn put(&mut self, first: u32, second: u32) -> Result<(), Contradiction> {
+    pub(crate) fn put(&mut self, first: OpId, second: OpId) -> Result<(), Contradiction> {
         (0..self.layers.len())
             .try_for_each(|at| self.insert(at, first, second, Reason::Assumed))
             .inspect_err(|_| self.agenda.clear())
     }
 
     /// Puts a write after all others of its key, since its value is the final one.
-    pub(crate) fn put_last(&mut self, last: u32) -> Result<(), Contradiction> {
+    pub(crate) fn put_last(&mut self, last: OpId) -> Result<(), Contradiction> {
         let Some(key) = self.registers.written_key(last) else { return Ok(()) };
         for at in 0..self.layers.len() {
             for i in 0..self.layers[at].layer.segments.of(key).len() {
@@ -311,14 +318,14 @@ impl<'a> Saturation<'a> {
         };
         // Sorted by start in linear time, then by end within each start.
         let mut ends = vec![0u32; self.registers.history.len() + 1];
-        edges().for_each(|edge| ends[edge.from as usize + 1] += 1);
+        edges().for_each(|edge| ends[edge.from.index() + 1] += 1);
         for op in 1..ends.len() {
             ends[op] += ends[op - 1];
         }
         let mut pairs = vec![(OpId(0), OpId(0)); ends[ends.len() - 1] as usize];
         for edge in edges() {
-            let end = &mut ends[edge.from as usize];
-            pairs[*end as usize] = (OpId(edge.from), OpId(edge.to));
+            let end = &mut ends[edge.from.index()];
+            pairs[*end as usize] = (edge.from, edge.to);
             *end += 1;
         }
         pairs.chunk_by_mut(|a, b| a.0 == b.0).for_each(<[_]>::sort_unstable);
@@ -326,9 +333,9 @@ impl<'a> Saturation<'a> {
         pairs
     }
 
-    fn apply_rules(&mut self, at: usize, op: u32) -> Result<(), Contradiction> {
-        if let Some(source) = self.registers.source[op as usize].get() {
-            self.apply_cf(at, op, source.0)?;
+    fn apply_rules(&mut self, at: usize, op: OpId) -> Result<(), Contradiction> {
+        if let Some(source) = self.registers.source[op.index()].get() {
+            self.apply_cf(at, op, source)?;
         }
         match self.registers.written_key(op) {
             Some(key) => self.apply_rw(at, key, op),
@@ -337,17 +344,17 @@ impl<'a> Saturation<'a> {
     }
 
     /// Finds the latest writes of a key before an operation, and returns their number.
-    fn find_latest(&mut self, at: usize, key: KeyId, op: u32) -> usize {
+    fn find_latest(&mut self, at: usize, key: KeyId, op: OpId) -> usize {
         let Saturated { layer: Layer { order, segments, .. }, latest, .. } = &mut self.layers[at];
         latest.find(order, segments, key, op).len()
     }
 
     /// Adds `cf`: the writes before a read come before its source.
-    fn apply_cf(&mut self, at: usize, read: u32, source: u32) -> Result<(), Contradiction> {
+    fn apply_cf(&mut self, at: usize, read: OpId, source: OpId) -> Result<(), Contradiction> {
         let recorded = self.registers.history.len() as u32;
         for i in 0..self.find_latest(at, self.registers.read_key(read), read) {
             let write = self.layers[at].latest.writes[i];
-            if source >= recorded {
+            if source.0 >= recorded {
                 // The initial write precedes every write, and so does the read.
                 self.insert(at, read, write, Reason::Read(read))?;
             } else if write != source {
@@ -358,7 +365,7 @@ impl<'a> Saturation<'a> {
     }
 
     /// Adds `rw`: the readers of the writes before a write come before it.
-    fn apply_rw(&mut self, at: usize, key: KeyId, write: u32) -> Result<(), Contradiction> {
+    fn apply_rw(&mut self, at: usize, key: KeyId, write: OpId) -> Result<(), Contradiction> {
         let found = self.find_latest(at, key, write);
         for i in 0..found {
             let overwritten = self.layers[at].latest.writes[i];
@@ -371,7 +378,7 @@ impl<'a> Saturation<'a> {
         // write.
         if found == 0 {
             let initial = self.registers.history.initial_write(key);
-            self.put_readers_before(at, initial.0, write)?;
+            self.put_readers_before(at, initial, write)?;
         }
         Ok(())
     }
@@ -381,8 +388,8 @@ impl<'a> Saturation<'a> {
     fn put_readers_before(
         &mut self,
         at: usize,
-        overwritten: u32,
-        write: u32,
+        overwritten: OpId,
+        write: OpId,
     ) -> Result<(), Contradiction> {
         let readers = self.readers;
         let mut are_all_here = true;
@@ -402,8 +409,8 @@ impl<'a> Saturation<'a> {
     fn insert(
         &mut self,
         at: usize,
-        from: u32,
-        to: u32,
+        from: OpId,
+        to: OpId,
         reason: Reason,
     ) -> Result<(), Contradiction> {
         let others = match self.layers.len() {
@@ -455,9 +462,9 @@ enum Rule {
     /// The other layer has the edge.
     OtherLayer,
     /// The read comes before a write that overwrites its source.
-    Overwrites { read: u32 },
+    Overwrites { read: OpId },
     /// A write before the read comes before its source.
-    Conflicts { read: u32 },
+    Conflicts { read: OpId },
 }
 
 /// Writes out derivations: an edge depends on older ones.
@@ -471,12 +478,12 @@ impl SaturationProof<'_> {
         let saturated = &self.saturation.layers[at];
         let Layer { order, names, .. } = &saturated.layer;
         let id = match step {
-            PathStep::Run { from, to } => return Edge::given(OpId(from), OpId(to), names.run),
+            PathStep::Run { from, to } => return Edge::given(from, to, names.run),
             PathStep::Edge(id) => id,
         };
         let edge = order.edges()[id.index()];
-        let (from, to) = (OpId(edge.from), OpId(edge.to));
-        let (relation, rule) = match Reason::of(&edge) {
+        let (from, to) = (edge.from, edge.to);
+        let (relation, rule) = match edge.reason.unpack() {
             Reason::Wr => return Edge::given(from, to, names.wr),
             Reason::Ppo => return Edge::given(from, to, names.run),
             Reason::Assumed => return Edge::given(from, to, "ww"),
@@ -496,7 +503,7 @@ impl SaturationProof<'_> {
             Rule::Overwrites { read } => self.overwrites(at, id, read, edge.to),
             Rule::Conflicts { read } => {
                 let mut because = self.path(at, id.0, edge.from, read);
-                because.push(Edge::given(to, OpId(read), "wr"));
+                because.push(Edge::given(to, read, "wr"));
                 because
             }
         };
@@ -504,21 +511,21 @@ impl SaturationProof<'_> {
     }
 
     /// Returns the premises of an edge from a read to a write that overwrites its source.
-    fn overwrites(&mut self, at: usize, id: EdgeId, read: u32, write: u32) -> Vec<Edge> {
+    fn overwrites(&mut self, at: usize, id: EdgeId, read: OpId, write: OpId) -> Vec<Edge> {
         let registers = self.saturation.registers;
-        let source = registers.source[read as usize].get().expect("the reason is a read");
-        let mut because = vec![Edge::given(source, OpId(read), "wr")];
+        let source = registers.source[read.index()].get().expect("the reason is a read");
+        let mut because = vec![Edge::given(source, read, "wr")];
         if registers.history.is_initial(source) {
             let initial = self.saturation.layers[at].layer.names.initial;
-            because.push(Edge::given(source, OpId(write), initial));
+            because.push(Edge::given(source, write, initial));
         } else {
-            because.extend(self.path(at, id.0, source.0, write));
+            because.extend(self.path(at, id.0, source, write));
         }
         because
     }
 
     /// Returns a shortest path over the first edges of a layer.
-    fn path(&mut self, at: usize, edges: u32, from: u32, to: u32) -> Vec<Edge> {
+    fn path(&mut self, at: usize, edges: u32, from: OpId, to: OpId) -> Vec<Edge> {
         let order = &self.saturation.layers[at].layer.order;
         let steps = Paths::new(order.chains(), &order.edges()[..edges as usize])
             .shortest_path(from, to, usize::MAX)

@@ -17,25 +17,27 @@
 use batsat::theory::TheoryArg;
 use batsat::{Lit, Theory, lbool};
 use consistory_history::{KeyId, OpId};
-use consistory_order::{Edge, EdgeId, Growth, Inserted, Mark};
+use consistory_order::{EdgeId, Growth, Inserted, Mark};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::order::Edge;
 use crate::reads_from::Source;
+use crate::reason::Reason;
 use crate::registers::{Registers, Segments};
 use crate::store_order::agenda::Agenda;
 use crate::store_order::layers::{Layer, Layers, Memory};
 use crate::store_order::reasons::fewest_edges;
 
-/// No operation.
+/// The operation is not an open read.
 const NONE: u32 = u32::MAX;
 
 /// Meaning of a literal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
     /// A read reads from a write.
-    Source { read: u32, write: u32 },
+    Source { read: OpId, write: OpId },
     /// A write is the last of its key.
-    Last { write: u32 },
+    Last { write: OpId },
 }
 
 /// Reason of an edge.
@@ -43,13 +45,13 @@ pub(super) enum Meaning {
 enum TheoryReason {
     Given,
     /// The edge leads from a read's source to the read.
-    Source(u32),
+    Source(OpId),
     /// The edge leads to the last write of a key.
     Last(Option<Lit>),
     /// The edge leads from this read to a write that overwrites its source.
-    Overwritten(u32),
+    Overwritten(OpId),
     /// The edge leads from a write before this read to the read's source.
-    Seen(u32),
+    Seen(OpId),
     /// The other layer had the edge, by its first so many edges.
     Other(u32),
 }
@@ -62,8 +64,8 @@ struct Explained {
 
 /// An open read and its candidates.
 pub(super) struct OpenRead {
-    pub(super) read: u32,
-    pub(super) candidates: Vec<(u32, Lit)>,
+    pub(super) read: OpId,
+    pub(super) candidates: Vec<(OpId, Lit)>,
 }
 
 /// Why a write cannot be the source of a read: by the first edges of a layer, the write is before a
@@ -72,9 +74,9 @@ pub(super) struct OpenRead {
 struct Out {
     at: usize,
     edges: u32,
-    read: u32,
-    write: u32,
-    between: Option<u32>,
+    read: OpId,
+    write: OpId,
+    between: Option<OpId>,
 }
 
 /// State of the theory at the start of a decision level.
@@ -99,18 +101,18 @@ pub(super) struct Saturated<'a> {
     /// Number of each operation among the open reads.
     number: Vec<u32>,
     /// Source of each read, if known, and the literal that set it.
-    source: Vec<u32>,
+    source: Vec<Source>,
     by: Vec<Option<Lit>>,
     /// The reads known to read from each write, initial writes included.
-    readers: Vec<Vec<u32>>,
+    readers: Vec<Vec<OpId>>,
     /// The reads that got a source, newest last.
-    trail: Vec<u32>,
+    trail: Vec<OpId>,
     literals: usize,
     levels: Vec<SolverLevel>,
     /// Operations to process.
     agenda: Agenda,
     told: FxHashMap<Lit, Out>,
-    latest: Vec<u32>,
+    latest: Vec<OpId>,
     explanation: Vec<Lit>,
     /// The source of every read in the last model.
     model: Vec<Source>,
@@ -131,7 +133,7 @@ impl<'a> Saturated<'a> {
         let (ops, writes) = (history.len(), history.len() + history.key_count());
         let mut number = vec![NONE; ops];
         for (i, open) in (0..).zip(&reads) {
-            number[open.read as usize] = i;
+            number[open.read.index()] = i;
         }
         let agenda = Agenda::new(layers.order.clone(), layers.layers.len());
         let explained = |layer: Layer| Explained {
@@ -145,7 +147,7 @@ impl<'a> Saturated<'a> {
             meanings,
             reads,
             number,
-            source: vec![NONE; ops],
+            source: vec![Source::NONE; ops],
             by: vec![None; ops],
             readers: vec![Vec::new(); writes],
             trail: Vec::new(),
@@ -160,12 +162,12 @@ impl<'a> Saturated<'a> {
         };
         for read in history.ops() {
             if let Some(write) = registers.source[read.index()].get() {
-                theory.set_source(read.0, write.0, None).ok()?;
+                theory.set_source(read, write, None).ok()?;
             }
         }
         for at in 0..theory.layers.len() {
-            for op in history.ops().filter(|&op| registers.accessed_key(op.0).is_some()) {
-                theory.agenda.add(op.0, at);
+            for op in history.ops().filter(|&op| registers.accessed_key(op).is_some()) {
+                theory.agenda.add(op, at);
             }
         }
         theory.propagate_all(&mut |_, _| ()).ok()?;
@@ -173,7 +175,7 @@ impl<'a> Saturated<'a> {
     }
 
     /// Makes the only candidate the last write of its key. Returns whether that is possible.
-    pub(super) fn put_last(&mut self, write: u32) -> bool {
+    pub(super) fn put_last(&mut self, write: OpId) -> bool {
         self.set_last(write, None).is_ok() && self.propagate_all(&mut |_, _| ()).is_ok()
     }
 
@@ -189,8 +191,8 @@ impl<'a> Saturated<'a> {
     }
 
     /// Returns the literal for a read and its source.
-    pub(super) fn literal(&self, read: u32, write: u32) -> Option<Lit> {
-        let open = self.reads.get(self.number[read as usize] as usize)?;
+    pub(super) fn literal(&self, read: OpId, write: OpId) -> Option<Lit> {
+        let open = self.reads.get(self.number[read.index()] as usize)?;
         open.candidates.iter().find(|&&(other, _)| other == write).map(|&(_, lit)| lit)
     }
 
@@ -206,7 +208,7 @@ impl<'a> Saturated<'a> {
     fn assume(&mut self, lit: Lit) -> Result<(), Conflict> {
         match self.meaning(lit) {
             // A second source changes nothing: fewer edges are easier to satisfy.
-            Some(Meaning::Source { read, write }) if self.source[read as usize] == NONE => {
+            Some(Meaning::Source { read, write }) if self.source[read.index()].get().is_none() => {
                 self.set_source(read, write, Some(lit))
             }
             Some(Meaning::Last { write }) => self.set_last(write, Some(lit)),
@@ -214,7 +216,7 @@ impl<'a> Saturated<'a> {
         }
     }
 
-    fn set_last(&mut self, last: u32, lit: Option<Lit>) -> Result<(), Conflict> {
+    fn set_last(&mut self, last: OpId, lit: Option<Lit>) -> Result<(), Conflict> {
         let Some(key) = self.registers.written_key(last) else { return Ok(()) };
         for at in 0..self.layers.len() {
             for i in 0..self.segments(at).of(key).len() {
@@ -228,13 +230,13 @@ impl<'a> Saturated<'a> {
         Ok(())
     }
 
-    fn set_source(&mut self, read: u32, write: u32, lit: Option<Lit>) -> Result<(), Conflict> {
+    fn set_source(&mut self, read: OpId, write: OpId, lit: Option<Lit>) -> Result<(), Conflict> {
         let history = self.registers.history;
-        self.source[read as usize] = write;
-        self.by[read as usize] = lit;
-        self.readers[write as usize].push(read);
+        self.source[read.index()] = Source::new(write);
+        self.by[read.index()] = lit;
+        self.readers[write.index()].push(read);
         self.trail.push(read);
-        let is_initial = history.is_initial(OpId(write));
+        let is_initial = history.is_initial(write);
         let is_before = !is_initial && !self.is_forwarded(read, write);
         let key = self.registers.read_key(read);
         for at in 0..self.layers.len() {
@@ -261,11 +263,11 @@ impl<'a> Saturated<'a> {
 
     /// Returns whether a read would take its value from its own session's store buffer, so that the
     /// write need not come before it in memory.
-    fn is_forwarded(&self, read: u32, write: u32) -> bool {
+    fn is_forwarded(&self, read: OpId, write: OpId) -> bool {
         let history = self.registers.history;
         self.memory != Memory::Sequential
-            && !history.is_initial(OpId(write))
-            && history.session_of(OpId(write)) == history.session_of(OpId(read))
+            && !history.is_initial(write)
+            && history.session_of(write) == history.session_of(read)
     }
 
     fn segments(&self, at: usize) -> &Segments {
@@ -275,7 +277,7 @@ impl<'a> Saturated<'a> {
     /// Applies the rules until nothing changes. Propagates the candidates that are ruled out.
     fn propagate_all(&mut self, tell: &mut impl FnMut(Lit, Out)) -> Result<(), Conflict> {
         while let Some((op, at)) = self.agenda.take() {
-            if self.number[op as usize] != NONE && self.source[op as usize] == NONE {
+            if self.number[op.index()] != NONE && self.source[op.index()].get().is_none() {
                 self.find_out(at, op, tell);
             }
             self.apply_rules(at, op)?;
@@ -283,13 +285,13 @@ impl<'a> Saturated<'a> {
         Ok(())
     }
 
-    fn apply_rules(&mut self, at: usize, op: u32) -> Result<(), Conflict> {
-        let source = self.source[op as usize];
-        if source != NONE {
+    fn apply_rules(&mut self, at: usize, op: OpId) -> Result<(), Conflict> {
+        if let Some(source) = self.source[op.index()].get() {
+            let is_initial = self.registers.history.is_initial(source);
             self.find_latest(at, self.registers.read_key(op), op);
             for i in 0..self.latest.len() {
                 let write = self.latest[i];
-                if source >= self.registers.history.len() as u32 {
+                if is_initial {
                     self.insert(at, op, write, TheoryReason::Overwritten(op))?;
                 } else if write != source {
                     self.insert(at, write, source, TheoryReason::Seen(op))?;
@@ -300,8 +302,8 @@ impl<'a> Saturated<'a> {
         self.find_latest(at, key, op);
         for i in 0..self.latest.len() {
             let write = self.latest[i];
-            for reader in 0..self.readers[write as usize].len() {
-                let read = self.readers[write as usize][reader];
+            for reader in 0..self.readers[write.index()].len() {
+                let read = self.readers[write.index()][reader];
                 if read != op {
                     self.insert(at, read, op, TheoryReason::Overwritten(read))?;
                 }
@@ -315,7 +317,7 @@ impl<'a> Saturated<'a> {
     }
 
     /// Finds the last write of a key in each chain that is before an operation.
-    fn find_latest(&mut self, at: usize, key: KeyId, op: u32) {
+    fn find_latest(&mut self, at: usize, key: KeyId, op: OpId) {
         let Layer { order, segments, .. } = &self.layers[at].layer;
         self.latest.clear();
         for &segment in segments.of(key) {
@@ -329,14 +331,14 @@ impl<'a> Saturated<'a> {
     }
 
     /// Propagates the candidates of an open read that a layer rules out.
-    fn find_out(&mut self, at: usize, read: u32, tell: &mut impl FnMut(Lit, Out)) {
+    fn find_out(&mut self, at: usize, read: OpId, tell: &mut impl FnMut(Lit, Out)) {
         self.find_latest(at, self.registers.read_key(read), read);
         let history = self.registers.history;
         let Explained { layer: Layer { order, .. }, why } = &self.layers[at];
         let edges = why.len() as u32;
-        for &(write, lit) in &self.reads[self.number[read as usize] as usize].candidates {
+        for &(write, lit) in &self.reads[self.number[read.index()] as usize].candidates {
             let out = |between| Out { at, edges, read, write, between };
-            let is_initial = history.is_initial(OpId(write));
+            let is_initial = history.is_initial(write);
             // A store buffer forwards values: a read may come before its own session's earlier
             // write.
             let is_forwarded = write < read && self.is_forwarded(read, write);
@@ -344,7 +346,7 @@ impl<'a> Saturated<'a> {
                 tell(!lit, out(None));
                 continue;
             }
-            let overwrites = |&&other: &&u32| is_initial || order.before(write, other);
+            let overwrites = |&&other: &&OpId| is_initial || order.before(write, other);
             if let Some(&other) = self.latest.iter().find(overwrites) {
                 tell(!lit, out(Some(other)));
             }
@@ -354,16 +356,17 @@ impl<'a> Saturated<'a> {
     fn insert(
         &mut self,
         at: usize,
-        from: u32,
-        to: u32,
+        from: OpId,
+        to: OpId,
         reason: TheoryReason,
     ) -> Result<(), Conflict> {
         let Explained { layer: Layer { order, segments, .. }, why } = &mut self.layers[at];
         let (registers, number) = (self.registers, &self.number);
         let agenda = &mut self.agenda;
-        let edge = Edge { from, to, reason: 0 };
+        // The reason stands in `why`, with more detail.
+        let edge = Edge { from, to, reason: Reason::Assumed.pack() };
         let inserted = order.insert_and_tell(edge, |node, growth| {
-            let key = match number[node as usize] {
+            let key = match number[node.index()] {
                 NONE => registers.accessed_key(node),
                 _ => Some(registers.read_key(node)),
             };
@@ -406,7 +409,7 @@ impl<'a> Saturated<'a> {
         match between {
             None => reasons.path(at, edges, read, write),
             Some(other) => {
-                if !reasons.theory.registers.history.is_initial(OpId(write)) {
+                if !reasons.theory.registers.history.is_initial(write) {
                     reasons.path(at, edges, write, other);
                 }
                 reasons.path(at, edges, other, read);
@@ -465,9 +468,7 @@ fn may_gain(segments: &Segments, key: KeyId, growth: &Growth) -> bool {
 impl Theory for Saturated<'_> {
     fn final_check(&mut self, solver: &mut TheoryArg<'_>) {
         self.check(solver);
-        let source =
-            |&write: &u32| if write == NONE { Source::NONE } else { Source::new(OpId(write)) };
-        self.model = self.source.iter().map(source).collect();
+        self.model.clone_from(&self.source);
     }
 
     fn partial_check(&mut self, solver: &mut TheoryArg<'_>) {
@@ -489,9 +490,10 @@ impl Theory for Saturated<'_> {
             layer.why.truncate(layer.layer.order.edges().len());
         }
         for read in self.trail.drain(sources..).rev() {
-            let write = std::mem::replace(&mut self.source[read as usize], NONE);
-            self.by[read as usize] = None;
-            self.readers[write as usize].pop();
+            let write = std::mem::replace(&mut self.source[read.index()], Source::NONE);
+            let write = write.get().expect("the read got a source");
+            self.by[read.index()] = None;
+            self.readers[write.index()].pop();
         }
     }
 
@@ -524,17 +526,18 @@ impl ChoiceReasons<'_, '_> {
             let edge = layer.order.edges()[id.index()];
             match why[id.index()] {
                 TheoryReason::Given => {}
-                TheoryReason::Source(read) => literals.extend(theory.by[read as usize]),
+                TheoryReason::Source(read) => literals.extend(theory.by[read.index()]),
                 TheoryReason::Last(lit) => literals.extend(lit),
                 TheoryReason::Overwritten(read) => {
-                    literals.extend(theory.by[read as usize]);
-                    let source = theory.source[read as usize];
-                    if !theory.registers.history.is_initial(OpId(source)) {
+                    literals.extend(theory.by[read.index()]);
+                    let source = theory.source[read.index()].get();
+                    let source = source.expect("the edge rests on the read's source");
+                    if !theory.registers.history.is_initial(source) {
                         self.path(at, id.0, source, edge.to);
                     }
                 }
                 TheoryReason::Seen(read) => {
-                    literals.extend(theory.by[read as usize]);
+                    literals.extend(theory.by[read.index()]);
                     self.path(at, id.0, edge.from, read);
                 }
                 TheoryReason::Other(edges) => self.path(1 - at, edges, edge.from, edge.to),
@@ -552,7 +555,7 @@ impl ChoiceReasons<'_, '_> {
     }
 
     /// Adds the edges of a path over the first edges of a layer; such a path exists.
-    fn path(&mut self, at: usize, first_edges: u32, from: u32, to: u32) {
+    fn path(&mut self, at: usize, first_edges: u32, from: OpId, to: OpId) {
         let order = &self.theory.layers[at].layer.order;
         for id in fewest_edges(order, first_edges, from, to) {
             self.add(at, id);

@@ -55,7 +55,7 @@ impl Complete for Frontier {
 #[derive(Debug)]
 pub(crate) enum FrontierResult {
     /// A sequential order of all operations.
-    Order(Vec<u32>),
+    Order(Vec<OpId>),
     /// There is none.
     Nothing,
 }
@@ -78,12 +78,12 @@ struct FrontierSearch<'s, 'a> {
     weight: Vec<u64>,
     heads: Vec<u32>,
     /// Write in memory for each key; ids of initial writes follow those of the operations.
-    memory: Vec<u32>,
+    memory: Vec<OpId>,
     /// Number of reads of each write that have not run.
     unread: Vec<u32>,
-    ran: Vec<u32>,
+    ran: Vec<OpId>,
     /// The writes replaced by the writes that ran, in the order of `ran`.
-    replaced: Vec<u32>,
+    replaced: Vec<OpId>,
     failed: FxHashSet<Box<[u32]>>,
 }
 
@@ -99,7 +99,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         let history = registers.history;
         let order = &saturation.layer().order;
         let chains = order.chains().ids();
-        let weigh = |op: OpId| chains.clone().map(|c| u64::from(order.count_until(op.0, c))).sum();
+        let weigh = |op: OpId| chains.clone().map(|c| u64::from(order.count_until(op, c))).sum();
         let weight = history.ops().map(weigh).collect();
         let heads = vec![0; order.chains().len()];
         let mut unread = vec![0; history.len() + history.key_count()];
@@ -110,7 +110,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
             registers,
             weight,
             heads,
-            memory: history.keys().map(|key| history.initial_write(key).0).collect(),
+            memory: history.keys().map(|key| history.initial_write(key)).collect(),
             unread,
             ran: Vec::with_capacity(history.len()),
             replaced: Vec::new(),
@@ -138,7 +138,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
                 );
                 // The first choice is at the end.
                 chains.sort_unstable_by_key(|&s| {
-                    std::cmp::Reverse(self.head(s).map(|op| self.weight[op as usize]))
+                    std::cmp::Reverse(self.head(s).map(|op| self.weight[op.index()]))
                 });
             }
             let mark = self.saturation.mark();
@@ -166,7 +166,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
 
     /// Puts a write before all writes of its key that have not run. Returns whether that is
     /// possible.
-    fn decide(&mut self, write: u32, budget: &Budget) -> Result<bool, Stopped> {
+    fn decide(&mut self, write: OpId, budget: &Budget) -> Result<bool, Stopped> {
         let key = self.registers.written_key(write).expect("only writes are chosen");
         for number in self.saturation.layer().segments.numbers(key) {
             if let Some(other) = self.next_write(number)
@@ -180,7 +180,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
     }
 
     /// Returns the first write of a segment that has not run.
-    fn next_write(&self, number: usize) -> Option<u32> {
+    fn next_write(&self, number: usize) -> Option<OpId> {
         let segments = &self.saturation.layer().segments;
         let segment = segments.numbered(number);
         let head = self.heads[segment.chain.index()];
@@ -208,7 +208,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
     }
 
     /// Returns whether an operation does not write, or precedes every remaining write of its key.
-    fn is_free(&self, op: u32) -> bool {
+    fn is_free(&self, op: OpId) -> bool {
         let Some(key) = self.registers.written_key(op) else { return true };
         let Layer { order, segments, .. } = self.saturation.layer();
         segments
@@ -217,12 +217,12 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
             .all(|other| other == op || order.before(op, other))
     }
 
-    fn head(&self, chain: ChainId) -> Option<u32> {
+    fn head(&self, chain: ChainId) -> Option<OpId> {
         let members = self.saturation.layer().order.chains().members(chain);
         members.get(self.heads[chain.index()] as usize).copied()
     }
 
-    fn can_run(&self, op: u32) -> bool {
+    fn can_run(&self, op: OpId) -> bool {
         let own = self.saturation.layer().order.chains().chain_of(op).index();
         let is_behind =
             |(chain, (&known, &head)): (usize, (&u32, &u32))| chain == own || known <= head;
@@ -231,7 +231,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         {
             return false;
         }
-        let source = self.registers.source[op as usize].get().map(|source| source.0);
+        let source = self.registers.source[op.index()].get();
         match self.registers.written_key(op) {
             // The source is in memory, since a write waits for the reads of the value that it
             // replaces.
@@ -239,15 +239,15 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
             Some(key) => {
                 let here = self.memory[key.index()];
                 let own_read = u32::from(source == Some(here));
-                (source.is_none() || own_read == 1) && self.unread[here as usize] == own_read
+                (source.is_none() || own_read == 1) && self.unread[here.index()] == own_read
             }
         }
     }
 
-    fn execute(&mut self, op: u32) {
+    fn execute(&mut self, op: OpId) {
         self.heads[self.saturation.layer().order.chains().chain_of(op).index()] += 1;
         self.ran.push(op);
-        if let Some(source) = self.registers.source[op as usize].get() {
+        if let Some(source) = self.registers.source[op.index()].get() {
             self.unread[source.index()] -= 1;
         }
         if let Some(key) = self.registers.written_key(op) {
@@ -260,7 +260,7 @@ impl<'s, 'a> FrontierSearch<'s, 'a> {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");
             self.heads[self.saturation.layer().order.chains().chain_of(op).index()] -= 1;
-            if let Some(source) = self.registers.source[op as usize].get() {
+            if let Some(source) = self.registers.source[op.index()].get() {
                 self.unread[source.index()] += 1;
             }
             if let Some(key) = self.registers.written_key(op) {

@@ -16,7 +16,7 @@
 
 use std::cmp::Reverse;
 
-use consistory_history::OpId;
+use consistory_history::{OpId, SessionId};
 
 use crate::registers::Registers;
 
@@ -24,7 +24,7 @@ use crate::registers::Registers;
 const MAX_SESSIONS: usize = 4;
 
 /// Searches for an order of all operations in which each read returns the last write before it.
-pub(crate) fn sequential_order(registers: &Registers<'_>) -> Option<Vec<u32>> {
+pub(crate) fn sequential_order(registers: &Registers<'_>) -> Option<Vec<OpId>> {
     match registers.history.session_count() <= MAX_SESSIONS {
         true => GreedyRun::new(registers).run(),
         false => None,
@@ -34,16 +34,16 @@ pub(crate) fn sequential_order(registers: &Registers<'_>) -> Option<Vec<u32>> {
 struct GreedyRun<'r> {
     registers: &'r Registers<'r>,
     /// Start, next operation and end of each session.
-    starts: Vec<u32>,
-    heads: Vec<u32>,
-    ends: Vec<u32>,
+    starts: Vec<OpId>,
+    heads: Vec<OpId>,
+    ends: Vec<OpId>,
     /// Write in memory for each key; ids of initial writes follow those of the operations.
-    memory: Vec<u32>,
+    memory: Vec<OpId>,
     /// Number of reads of each write that have not run.
     unread: Vec<u32>,
-    ran: Vec<u32>,
+    ran: Vec<OpId>,
     /// The writes replaced by the writes that ran, in the order of `ran`.
-    replaced: Vec<u32>,
+    replaced: Vec<OpId>,
 }
 
 /// A choice between writes: the length of the run at that point, and where its remaining sessions
@@ -63,17 +63,17 @@ impl<'r> GreedyRun<'r> {
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         let mut end = 0;
         for session in history.sessions() {
-            starts.push(end);
+            starts.push(OpId(end));
             end += history.session_ops(session).len() as u32;
-            ends.push(end);
+            ends.push(OpId(end));
         }
         let heads = starts.clone();
-        let memory = history.keys().map(|key| history.initial_write(key).0).collect();
+        let memory = history.keys().map(|key| history.initial_write(key)).collect();
         let ran = Vec::with_capacity(history.len());
         GreedyRun { registers, starts, heads, ends, memory, unread, ran, replaced: Vec::new() }
     }
 
-    fn run(mut self) -> Option<Vec<u32>> {
+    fn run(mut self) -> Option<Vec<OpId>> {
         let all = self.registers.history.len();
         let mut may_take_back = match self.heads.len() {
             ..=2 => all / 2,
@@ -82,17 +82,17 @@ impl<'r> GreedyRun<'r> {
         };
         let mut choices: Vec<GreedyChoice> = Vec::new();
         // Remaining sessions of each choice, the next one last.
-        let mut left: Vec<u32> = Vec::new();
+        let mut left: Vec<SessionId> = Vec::new();
         loop {
             self.run_what_is_free();
             if self.ran.len() == all {
                 return Some(self.ran);
             }
             let start = left.len();
-            left.extend((0..self.heads.len() as u32).filter(|&s| self.may_write(s)));
+            left.extend(self.registers.history.sessions().filter(|&s| self.may_write(s)));
             left[start..].sort_unstable_by_key(|&s| {
-                let (head, begin) = (self.heads[s as usize], self.starts[s as usize]);
-                (self.awaiting(head) > 0, Reverse(head - begin))
+                let (head, begin) = (self.heads[s.index()], self.starts[s.index()]);
+                (self.awaiting(head) > 0, Reverse(head.0 - begin.0))
             });
             choices.push(GreedyChoice { ran: self.ran.len(), start });
             loop {
@@ -105,7 +105,7 @@ impl<'r> GreedyRun<'r> {
                     continue;
                 }
                 let session = left.pop().expect("it is longer");
-                self.execute(session as usize);
+                self.execute(session);
                 break;
             }
         }
@@ -115,9 +115,9 @@ impl<'r> GreedyRun<'r> {
     fn run_what_is_free(&mut self) {
         loop {
             let mut moved = false;
-            for session in 0..self.heads.len() {
-                while self.heads[session] < self.ends[session] && self.is_free(self.heads[session])
-                {
+            for session in self.registers.history.sessions() {
+                let at = session.index();
+                while self.heads[at] < self.ends[at] && self.is_free(self.heads[at]) {
                     self.execute(session);
                     moved = true;
                 }
@@ -129,46 +129,46 @@ impl<'r> GreedyRun<'r> {
     }
 
     /// Returns whether an operation can run without a decision.
-    fn is_free(&self, op: u32) -> bool {
+    fn is_free(&self, op: OpId) -> bool {
         let written = self.registers.written_key(op);
-        match self.registers.source[op as usize].get() {
+        match self.registers.source[op.index()].get() {
             Some(source) => {
                 let key = self.registers.read_key(op);
-                self.memory[key.index()] == source.0
+                self.memory[key.index()] == source
                     && (written.is_none() || self.unread[source.index()] == 1)
             }
             None => written.is_none_or(|key| {
                 let here = self.memory[key.index()];
-                self.unread[here as usize] == 0 && self.awaiting(op) == self.unread[op as usize]
+                self.unread[here.index()] == 0 && self.awaiting(op) == self.unread[op.index()]
             }),
         }
     }
 
     /// Returns whether a session is at a write that can run.
-    fn may_write(&self, session: u32) -> bool {
-        let op = self.heads[session as usize];
-        op < self.ends[session as usize]
-            && self.registers.source[op as usize].get().is_none()
+    fn may_write(&self, session: SessionId) -> bool {
+        let op = self.heads[session.index()];
+        op < self.ends[session.index()]
+            && self.registers.source[op.index()].get().is_none()
             && self.registers.written_key(op).is_some_and(|key| {
                 let here = self.memory[key.index()];
-                self.unread[here as usize] == 0
+                self.unread[here.index()] == 0
             })
     }
 
     /// Counts the sessions that need a given write to continue.
-    fn awaiting(&self, write: u32) -> u32 {
-        let waits = |(&head, &end): (&u32, &u32)| {
-            head < end
-                && self.registers.source[head as usize].get().is_some_and(|read| read.0 == write)
+    fn awaiting(&self, write: OpId) -> u32 {
+        let waits = |(&head, &end): (&OpId, &OpId)| {
+            head < end && self.registers.source[head.index()].get() == Some(write)
         };
         self.heads.iter().zip(&self.ends).filter(|&ends| waits(ends)).count() as u32
     }
 
-    fn execute(&mut self, session: usize) {
-        let op = self.heads[session];
-        self.heads[session] += 1;
+    fn execute(&mut self, session: SessionId) {
+        let head = &mut self.heads[session.index()];
+        let op = *head;
+        head.0 += 1;
         self.ran.push(op);
-        if let Some(source) = self.registers.source[op as usize].get() {
+        if let Some(source) = self.registers.source[op.index()].get() {
             self.unread[source.index()] -= 1;
         }
         if let Some(key) = self.registers.written_key(op) {
@@ -180,9 +180,9 @@ impl<'r> GreedyRun<'r> {
     fn undo(&mut self, ran: usize) {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");
-            let session = self.registers.history.session_of(OpId(op));
-            self.heads[session.index()] -= 1;
-            if let Some(source) = self.registers.source[op as usize].get() {
+            let session = self.registers.history.session_of(op);
+            self.heads[session.index()].0 -= 1;
+            if let Some(source) = self.registers.source[op.index()].get() {
                 self.unread[source.index()] += 1;
             }
             if let Some(key) = self.registers.written_key(op) {

@@ -13,6 +13,7 @@ pub(crate) mod sat;
 pub(crate) mod schedule;
 pub(crate) mod split;
 
+use consistory_history::OpId;
 use consistory_verdict::{Budget, Stopped};
 
 use crate::registers::Registers;
@@ -39,7 +40,7 @@ pub enum Engine {
 /// Result of a completion.
 pub(crate) enum Completed {
     /// An order of all operations, in which the writes of each key are in store order.
-    Order(Vec<u32>),
+    Order(Vec<OpId>),
     /// There is none.
     Refuted(Refutation),
 }
@@ -47,7 +48,7 @@ pub(crate) enum Completed {
 /// A way to complete a saturated history.
 pub(crate) trait Complete {
     /// Searches for a sequential order before saturation, if the engine supports this.
-    fn guess(&self, _registers: &Registers<'_>) -> Option<Vec<u32>> {
+    fn guess(&self, _registers: &Registers<'_>) -> Option<Vec<OpId>> {
         None
     }
 

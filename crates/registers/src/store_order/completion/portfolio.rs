@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
+use consistory_history::OpId;
 use consistory_verdict::{Budget, Stopped};
 
 use crate::registers::Registers;
@@ -39,7 +40,7 @@ pub(crate) struct Portfolio {
 }
 
 impl Complete for Portfolio {
-    fn guess(&self, registers: &Registers<'_>) -> Option<Vec<u32>> {
+    fn guess(&self, registers: &Registers<'_>) -> Option<Vec<OpId>> {
         sequential_order(registers)
     }
 

@@ -29,10 +29,10 @@
 
 use cadical::{Callbacks, Solver};
 use consistory_history::OpId;
-use consistory_order::ChainOrder;
 use consistory_verdict::{Budget, Stopped};
 use rustc_hash::FxHashMap;
 
+use crate::order::ChainOrder;
 use crate::registers::Registers;
 use crate::store_order::completion::split::{extension, split_by, unordered_pair};
 use crate::store_order::completion::{Complete, Completed};
@@ -66,7 +66,7 @@ pub(crate) struct SatSearch<'s, 'a> {
     saturation: &'s mut Saturation<'a>,
     start: Point,
     /// The writes, those with fewer operations before them first.
-    writes: Vec<u32>,
+    writes: Vec<OpId>,
     /// Number of writes that are ordered with all others of their keys.
     done: usize,
     decisions: Vec<Decision>,
@@ -76,7 +76,7 @@ pub(crate) struct SatSearch<'s, 'a> {
 /// Two writes that were put in order.
 struct Decision {
     /// The writes, the earlier first.
-    pair: [u32; 2],
+    pair: [OpId; 2],
     /// State of the saturation before the decision.
     before: Point,
     done: usize,
@@ -86,11 +86,11 @@ impl<'s, 'a> SatSearch<'s, 'a> {
     pub(crate) fn new(registers: &'s Registers<'s>, saturation: &'s mut Saturation<'a>) -> Self {
         let start = saturation.mark();
         let order = &saturation.layer().order;
-        let weight = |op: u32| -> u64 {
+        let weight = |op: OpId| -> u64 {
             order.chains().ids().map(|c| u64::from(order.count_until(op, c))).sum()
         };
-        let ops = registers.history.ops().map(|OpId(op)| op);
-        let mut writes: Vec<u32> = ops.filter(|&op| registers.written_key(op).is_some()).collect();
+        let ops = registers.history.ops();
+        let mut writes: Vec<OpId> = ops.filter(|&op| registers.written_key(op).is_some()).collect();
         writes.sort_by_cached_key(|&op| weight(op));
         let (decisions, clauses) = (Vec::new(), Clauses::default());
         SatSearch { registers, saturation, start, writes, done: 0, decisions, clauses }
@@ -160,7 +160,7 @@ impl<'s, 'a> SatSearch<'s, 'a> {
     }
 
     /// Puts a write before another. If that is impossible, learns a clause and undoes the step.
-    fn decide(&mut self, pair: [u32; 2], budget: &Budget) -> Result<bool, Stopped> {
+    fn decide(&mut self, pair: [OpId; 2], budget: &Budget) -> Result<bool, Stopped> {
         budget.check()?;
         let before = self.saturation.mark();
         let mut put = self.saturation.put(pair[0], pair[1]);
@@ -178,7 +178,7 @@ impl<'s, 'a> SatSearch<'s, 'a> {
     }
 
     /// Finds a write of the same key that a write is not ordered with.
-    fn unordered_with(&self, write: u32) -> Option<u32> {
+    fn unordered_with(&self, write: OpId) -> Option<OpId> {
         let Layer { order, segments, .. } = self.saturation.layer();
         let key = self.registers.written_key(write)?;
         let own = order.chains().chain_of(write);
@@ -196,7 +196,7 @@ impl<'s, 'a> SatSearch<'s, 'a> {
 struct DeadEnd;
 
 /// Pairs of writes that cannot all be in these orders.
-type Clause = Vec<[u32; 2]>;
+type Clause = Vec<[OpId; 2]>;
 
 /// The learned clauses, and the solver's last model of them.
 #[derive(Default)]
@@ -205,7 +205,7 @@ struct Clauses {
     literals: u64,
     /// The variable of each pair, in the order in which the pair was first added, which is the
     /// order that the solver tries first.
-    variables: FxHashMap<[u32; 2], i32>,
+    variables: FxHashMap<[OpId; 2], i32>,
     solver: Option<Solver<Stop>>,
     /// Value of each variable; the first variable has number 1.
     model: Vec<Option<bool>>,
@@ -223,14 +223,14 @@ impl Clauses {
     }
 
     /// Returns the literal for the first write before the second.
-    fn literal(&self, [first, second]: [u32; 2]) -> Option<i32> {
+    fn literal(&self, [first, second]: [OpId; 2]) -> Option<i32> {
         let variables = &self.variables;
         let reversed = || variables.get(&[second, first]).map(|&variable| -variable);
         variables.get(&[first, second]).copied().or_else(reversed)
     }
 
     /// Returns the literal for the first write before the second; creates its variable if needed.
-    fn variable(&mut self, pair: [u32; 2]) -> i32 {
+    fn variable(&mut self, pair: [OpId; 2]) -> i32 {
         if let Some(literal) = self.literal(pair) {
             return literal;
         }
@@ -241,7 +241,7 @@ impl Clauses {
     }
 
     /// Returns whether the last model has the first write before the second, if it has the pair.
-    fn value(&self, pair: [u32; 2]) -> Option<bool> {
+    fn value(&self, pair: [OpId; 2]) -> Option<bool> {
         let literal = self.literal(pair)?;
         let value = self.model[literal.unsigned_abs() as usize - 1]?;
         Some(value == (literal > 0))
@@ -309,9 +309,9 @@ pub(crate) fn decided(answer: Option<bool>, budget: &Budget) -> Result<bool, Sto
 }
 
 /// Chooses an unordered pair from the clauses that are closest to being falsified.
-fn open_pair(clauses: &[Clause], order: &ChainOrder) -> Option<[u32; 2]> {
-    let mut scores: FxHashMap<[u32; 2], f64> = FxHashMap::default();
-    let mut best: Option<(f64, [u32; 2])> = None;
+fn open_pair(clauses: &[Clause], order: &ChainOrder) -> Option<[OpId; 2]> {
+    let mut scores: FxHashMap<[OpId; 2], f64> = FxHashMap::default();
+    let mut best: Option<(f64, [OpId; 2])> = None;
     for clause in clauses {
         if clause.iter().any(|&[first, second]| order.before(second, first)) {
             continue;

@@ -37,6 +37,7 @@ mod open;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use consistory_history::OpId;
 use consistory_order::ChainId;
 use consistory_verdict::{Budget, Stopped};
 
@@ -65,14 +66,14 @@ pub(crate) fn schedule(
     registers: &Registers<'_>,
     saturation: &mut Saturation<'_>,
     budget: &Budget,
-) -> Result<Option<Vec<u32>>, Stopped> {
+) -> Result<Option<Vec<OpId>>, Stopped> {
     Ok(run(registers, saturation, Open::default(), budget)?.map(|scheduled| scheduled.order))
 }
 
 /// An order that was found.
 pub(crate) struct Scheduled {
     /// All operations.
-    pub(crate) order: Vec<u32>,
+    pub(crate) order: Vec<OpId>,
     /// The source of every read, those that were open included.
     pub(crate) source: Vec<Source>,
 }
@@ -111,16 +112,16 @@ struct ScheduleRun<'s, 'a> {
     /// Part of the clock of each chain's next operation that is known to have run.
     checked: Vec<u32>,
     /// Write in memory for each key; ids of initial writes follow those of the operations.
-    memory: Vec<u32>,
+    memory: Vec<OpId>,
     /// Number of reads of each write that have not run.
     unread: Vec<u32>,
-    ran: Vec<u32>,
+    ran: Vec<OpId>,
     /// State of the saturation before the first repair.
     start: Point,
     /// Index of each operation in `ran`.
     when: Vec<u32>,
     /// The writes replaced by the writes that ran, in the order of `ran`.
-    replaced: Vec<u32>,
+    replaced: Vec<OpId>,
     /// The chains to process.
     awake: Vec<ChainId>,
     /// The chains at a write that may run, lowest weight first.
@@ -146,8 +147,8 @@ enum Wait {
 struct Guess {
     /// Index in the run.
     ran: u32,
-    holding: u32,
-    waiting: u32,
+    holding: OpId,
+    waiting: OpId,
 }
 
 impl<'s, 'a> ScheduleRun<'s, 'a> {
@@ -167,7 +168,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
             registers,
             heads: vec![0; chains],
             checked: vec![0; chains],
-            memory: history.keys().map(|key| history.initial_write(key).0).collect(),
+            memory: history.keys().map(|key| history.initial_write(key)).collect(),
             unread,
             ran: Vec::with_capacity(history.len()),
             start,
@@ -248,10 +249,10 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
 
     /// Returns whether the moment at which an operation runs matters: other operations need the
     /// value that it writes or replaces.
-    fn is_choice(&self, op: u32) -> bool {
+    fn is_choice(&self, op: OpId) -> bool {
         self.registers.written_key(op).is_some_and(|key| {
             self.source(op).is_none()
-                && (self.unread[op as usize] > 0 || self.open.is_wanted(key.index()))
+                && (self.unread[op.index()] > 0 || self.open.is_wanted(key.index()))
         })
     }
 
@@ -274,18 +275,18 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
 
     /// Returns the write that a read is known to take its value from.
     #[inline]
-    fn source(&self, op: u32) -> Option<u32> {
-        let settled = self.registers.source[op as usize].get();
-        settled.or_else(|| self.open.reserved(op)).map(|write| write.0)
+    fn source(&self, op: OpId) -> Option<OpId> {
+        let settled = self.registers.source[op.index()].get();
+        settled.or_else(|| self.open.reserved(op))
     }
 
-    fn head(&self, chain: ChainId) -> Option<u32> {
+    fn head(&self, chain: ChainId) -> Option<OpId> {
         let members = self.saturation.layer().order.chains().members(chain);
         members.get(self.heads[chain.index()] as usize).copied()
     }
 
     /// Returns what a chain's next operation waits for.
-    fn wait(&mut self, chain: ChainId, op: u32) -> Option<Wait> {
+    fn wait(&mut self, chain: ChainId, op: OpId) -> Option<Wait> {
         let order = &self.saturation.layer().order;
         if let Some(row) = order.row(op) {
             let checked = self.checked[chain.index()] as usize;
@@ -300,20 +301,20 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
     }
 
     /// Returns the condition outside the order that an operation waits for.
-    fn blocked(&self, op: u32) -> Option<Wait> {
+    fn blocked(&self, op: OpId) -> Option<Wait> {
         self.missed(op).map(Wait::Value).or_else(|| self.held(op).map(Wait::Key))
     }
 
     /// Returns the key that a write waits for.
-    fn held(&self, op: u32) -> Option<usize> {
+    fn held(&self, op: OpId) -> Option<usize> {
         let key = self.registers.written_key(op)?.index();
         let here = self.memory[key];
         let own_read = u32::from(self.source(op) == Some(here));
-        (self.unread[here as usize] > own_read).then_some(key)
+        (self.unread[here.index()] > own_read).then_some(key)
     }
 
     /// Returns the number of operations before an operation: an estimate of when it ran.
-    fn weight(&self, op: u32) -> u64 {
+    fn weight(&self, op: OpId) -> u64 {
         let order = &self.saturation.layer().order;
         let row = order.row(op).unwrap_or_default();
         let own = order.chains().chain_of(op).index();
@@ -322,16 +323,16 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         others - own_entry + u64::from(order.chains().place_of(op))
     }
 
-    fn execute(&mut self, chain: ChainId, op: u32) {
+    fn execute(&mut self, chain: ChainId, op: OpId) {
         self.heads[chain.index()] += 1;
         self.checked[chain.index()] = 0;
         self.take_open(op);
-        self.when[op as usize] = self.ran.len() as u32;
+        self.when[op.index()] = self.ran.len() as u32;
         self.ran.push(op);
         if let Some(source) = self.source(op) {
-            self.unread[source as usize] -= 1;
+            self.unread[source.index()] -= 1;
             // A read-modify-write is the last to read what it replaces.
-            if self.unread[source as usize] <= 1 {
+            if self.unread[source.index()] <= 1 {
                 let key = self.registers.read_key(op).index();
                 self.awake.append(&mut self.queues[key]);
             }
@@ -371,7 +372,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
             }
             // Operations that ran before one that must precede them are undone too.
             let new = &self.saturation.layer().order.edges()[known..];
-            let ends = new.iter().map(|edge| [edge.from, edge.to].map(|op| self.when[op as usize]));
+            let ends = new.iter().map(|edge| [edge.from, edge.to].map(|op| self.when[op.index()]));
             let wrong = ends.filter(|[from, to]| to < from).map(|[_, to]| to);
             let keep = wrong.fold(ran, u32::min);
             self.undo(keep as usize);
@@ -397,13 +398,12 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
                 Wait::Key(key) => {
                     let holding = self.memory[key];
                     // An initial write is not a guess.
-                    if let Some(&ran) = self.when.get(holding as usize) {
+                    if let Some(&ran) = self.when.get(holding.index()) {
                         guesses.push(Guess { ran, holding, waiting: op });
                     }
                     let settled = self.saturation.readers.of(holding);
                     let mut readers = settled.chain(self.open.reserved_for(holding));
-                    let read =
-                        readers.find(|&read| self.when[read as usize] == NEVER && read != op);
+                    let read = readers.find(|&read| self.when[read.index()] == NEVER && read != op);
                     let read = read.expect("a variable is held for a read");
                     self.saturation.layer().order.chains().chain_of(read)
                 }
@@ -420,10 +420,10 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
     fn undo(&mut self, ran: usize) {
         while self.ran.len() > ran {
             let op = self.ran.pop().expect("it is longer");
-            self.when[op as usize] = NEVER;
+            self.when[op.index()] = NEVER;
             self.heads[self.saturation.layer().order.chains().chain_of(op).index()] -= 1;
             if let Some(source) = self.source(op) {
-                self.unread[source as usize] += 1;
+                self.unread[source.index()] += 1;
             }
             if let Some(key) = self.registers.written_key(op) {
                 self.memory[key.index()] = self.replaced.pop().expect("every write replaced one");

@@ -36,7 +36,7 @@ impl Complete for Split {
 pub(crate) fn split_by(
     case: &mut Saturation<'_>,
     budget: &Budget,
-    mut choose: impl FnMut(&Layer) -> Option<[u32; 2]>,
+    mut choose: impl FnMut(&Layer) -> Option<[OpId; 2]>,
 ) -> Result<Completed, Stopped> {
     // The cases around the current one, outermost first.
     let mut frames: Vec<SplitFrame> = Vec::new();
@@ -71,7 +71,7 @@ pub(crate) fn split_by(
                 break;
             };
             let branches = Box::new([first.certificate, proof.certificate]);
-            let certificate = Certificate::SplitOrder { writes: [OpId(a), OpId(b)], branches };
+            let certificate = Certificate::SplitOrder { writes: [a, b], branches };
             proof = Refutation { certificate, pattern: first.pattern };
             frames.pop();
         }
@@ -85,7 +85,7 @@ pub(crate) struct Refutation {
 }
 
 struct SplitFrame {
-    writes: [u32; 2],
+    writes: [OpId; 2],
     /// State of the saturation before the assumption.
     before: Point,
     /// The refutation of the first half, once it is closed.
@@ -99,16 +99,16 @@ pub(crate) fn leaf(case: &Saturation<'_>) -> Refutation {
 }
 
 /// Returns an order of all operations that a layer allows.
-pub(crate) fn extension(layer: &Layer) -> Vec<u32> {
+pub(crate) fn extension(layer: &Layer) -> Vec<OpId> {
     topological_order(layer.order.chains(), layer.order.edges()).expect("there is no contradiction")
 }
 
 /// Chooses the earliest two unordered writes of a key: later operations depend on them.
-pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option<[u32; 2]> {
+pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option<[OpId; 2]> {
     let Layer { order, segments, .. } = layer;
     let chains = order.chains().ids();
     let behind = |op| chains.clone().map(|c| u64::from(order.count_until(op, c))).sum::<u64>();
-    let mut best: Option<(u64, [u32; 2])> = None;
+    let mut best: Option<(u64, [OpId; 2])> = None;
     for key in registers.history.keys() {
         let segments_of_key = segments.of(key);
         for (i, &a) in segments_of_key.iter().enumerate() {
@@ -134,8 +134,8 @@ pub(crate) fn unordered_pair(registers: &Registers<'_>, layer: &Layer) -> Option
 }
 
 /// Returns whether a proof uses an assumed order of two writes.
-fn rests_on(certificate: &Certificate, (first, second): (u32, u32)) -> bool {
+fn rests_on(certificate: &Certificate, (first, second): (OpId, OpId)) -> bool {
     let is_it =
-        |edge: &Edge| edge.relation == Relation::Ww && edge.from.0 == first && edge.to.0 == second;
+        |edge: &Edge| edge.relation == Relation::Ww && edge.from == first && edge.to == second;
     certificate.edges().any(is_it)
 }

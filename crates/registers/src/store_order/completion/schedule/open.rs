@@ -42,15 +42,15 @@ const AWAITED_WRITE_OPS: u32 = 12;
 /// State of the open reads of a history.
 #[derive(Default)]
 pub(super) struct Open {
-    /// For each open read, the last write of its key before it in its session, or `NEVER`. Empty if
-    /// no read is open.
-    own: Vec<u32>,
+    /// For each open read, the last write of its key before it in its session. Empty if no
+    /// read is open.
+    own: Vec<Option<OpId>>,
     /// Write reserved for each open read.
     reserved: Vec<Source>,
     /// The reads with a reservation, newest last.
-    reservations: Vec<u32>,
+    reservations: Vec<OpId>,
     /// Reservations that failed, by read.
-    given_up: FxHashSet<(u32, u32)>,
+    given_up: FxHashSet<(OpId, OpId)>,
     /// Source of each read that is determined or has run.
     sources: Vec<Source>,
     /// Open reads of each key, chain by chain.
@@ -68,7 +68,7 @@ pub(super) struct Open {
 
 struct OfChain {
     chain: ChainId,
-    reads: Vec<u32>,
+    reads: Vec<OpId>,
 }
 
 impl Open {
@@ -77,28 +77,28 @@ impl Open {
         let chains = saturation.layer().order.chains();
         let keys = history.key_count();
         let mut open = Open { sources: registers.source.to_vec(), ..Open::default() };
-        let mut own = vec![NEVER; history.len()];
+        let mut own = vec![None; history.len()];
         let mut reads: Vec<Vec<OfChain>> = Vec::new();
         reads.resize_with(keys, Vec::new);
         let mut left = vec![0; keys];
         // The last write of each key, if it is of the current session.
-        let mut last = vec![NEVER; keys];
+        let mut last = vec![None; keys];
         for session in history.sessions() {
-            last.fill(NEVER);
+            last.fill(None);
             for op in history.session_ops(session) {
                 if let Some((key, _)) = history.reads(op)
                     && registers.source[op.index()].get().is_none()
                 {
                     own[op.index()] = last[key.index()];
                     left[key.index()] += 1;
-                    let (chain, of_key) = (chains.chain_of(op.0), &mut reads[key.index()]);
+                    let (chain, of_key) = (chains.chain_of(op), &mut reads[key.index()]);
                     match of_key.last_mut().filter(|of_chain| of_chain.chain == chain) {
-                        Some(of_chain) => of_chain.reads.push(op.0),
-                        None => of_key.push(OfChain { chain, reads: vec![op.0] }),
+                        Some(of_chain) => of_chain.reads.push(op),
+                        None => of_key.push(OfChain { chain, reads: vec![op] }),
                     }
                 }
-                if let Some(key) = registers.written_key(op.0) {
-                    last[key.index()] = op.0;
+                if let Some(key) = registers.written_key(op) {
+                    last[key.index()] = Some(op);
                 }
             }
         }
@@ -133,14 +133,14 @@ impl Open {
 
     /// Returns the write that is reserved for an open read.
     #[inline]
-    pub(super) fn reserved(&self, op: u32) -> Option<OpId> {
-        self.reserved.get(op as usize).and_then(|source| source.get())
+    pub(super) fn reserved(&self, op: OpId) -> Option<OpId> {
+        self.reserved.get(op.index()).and_then(|source| source.get())
     }
 
     /// Returns the reads that a write is reserved for.
-    pub(super) fn reserved_for(&self, write: u32) -> impl Iterator<Item = u32> {
+    pub(super) fn reserved_for(&self, write: OpId) -> impl Iterator<Item = OpId> {
         let reads = self.reservations.iter().copied();
-        reads.filter(move |&read| self.reserved(read) == Some(OpId(write)))
+        reads.filter(move |&read| self.reserved(read) == Some(write))
     }
 
     /// Returns whether an open read of a key has not run.
@@ -164,55 +164,55 @@ impl Open {
     }
 
     /// Updates the state when an operation is undone.
-    pub(super) fn put_back(&mut self, registers: &Registers<'_>, op: u32) {
+    pub(super) fn put_back(&mut self, registers: &Registers<'_>, op: OpId) {
         if let Some((key, _)) = self.wish(registers, op) {
             self.left[key] += 1;
         }
     }
 
     /// Returns the key and the value of an operation if it is an open read.
-    fn wish(&self, registers: &Registers<'_>, op: u32) -> Option<(usize, ValueId)> {
-        if self.is_empty() || registers.source[op as usize].get().is_some() {
+    fn wish(&self, registers: &Registers<'_>, op: OpId) -> Option<(usize, ValueId)> {
+        if self.is_empty() || registers.source[op.index()].get().is_some() {
             return None;
         }
-        registers.history.reads(OpId(op)).map(|(key, value)| (key.index(), value))
+        registers.history.reads(op).map(|(key, value)| (key.index(), value))
     }
 }
 
 impl ScheduleRun<'_, '_> {
-    fn value(&self, write: u32) -> Option<ValueId> {
-        self.registers.history.writes(OpId(write)).map(|(_, value)| value)
+    fn value(&self, write: OpId) -> Option<ValueId> {
+        self.registers.history.writes(write).map(|(_, value)| value)
     }
 
-    fn has_run(&self, op: u32) -> bool {
-        self.when.get(op as usize).is_none_or(|&when| when != NEVER)
+    fn has_run(&self, op: OpId) -> bool {
+        self.when.get(op.index()).is_none_or(|&when| when != NEVER)
     }
 
     /// Returns the write of its session that an open read would have to wait for, if there is one.
-    fn buffered(&self, read: u32) -> Option<u32> {
-        Some(self.open.own[read as usize]).filter(|&own| own != NEVER && !self.has_run(own))
+    fn buffered(&self, read: OpId) -> Option<OpId> {
+        self.open.own[read.index()].filter(|&own| !self.has_run(own))
     }
 
     /// Returns the write whose value an open read would take now.
-    fn offered(&self, read: u32, key: usize) -> u32 {
+    fn offered(&self, read: OpId, key: usize) -> OpId {
         self.buffered(read).unwrap_or(self.memory[key])
     }
 
     /// Returns the key of an open read that cannot run because its value is missing.
-    pub(super) fn missed(&self, op: u32) -> Option<usize> {
+    pub(super) fn missed(&self, op: OpId) -> Option<usize> {
         let (key, value) = self.open.wish(self.registers, op)?;
         let offered = self.offered(op, key);
         let is_there = match self.open.reserved(op) {
-            Some(write) => write.0 == offered,
+            Some(write) => write == offered,
             None => self.value(offered) == Some(value),
         };
         (!is_there).then_some(key)
     }
 
     /// Sets the source of an open read that is about to run.
-    pub(super) fn take_open(&mut self, op: u32) {
+    pub(super) fn take_open(&mut self, op: OpId) {
         if let Some((key, _)) = self.open.wish(self.registers, op) {
-            self.open.sources[op as usize] = Source::new(OpId(self.offered(op, key)));
+            self.open.sources[op.index()] = Source::new(self.offered(op, key));
             self.open.left[key] -= 1;
         }
     }
@@ -268,7 +268,7 @@ impl ScheduleRun<'_, '_> {
         if self.open.is_empty() {
             return false;
         }
-        let mut waiting: Vec<(u32, usize, ValueId)> = Vec::new();
+        let mut waiting: Vec<(OpId, usize, ValueId)> = Vec::new();
         for chain in (0..self.heads.len() as u32).map(ChainId) {
             let Some(op) = self.head(chain) else { continue };
             if let Some(Wait::Value(key)) = self.wait(chain, op)
@@ -290,9 +290,9 @@ impl ScheduleRun<'_, '_> {
                     && !self.open.given_up.contains(&(read, write))
             });
             if let Some(&(read, ..)) = missed {
-                self.open.reserved[read as usize] = Source::new(OpId(write));
+                self.open.reserved[read.index()] = Source::new(write);
                 self.open.reservations.push(read);
-                self.unread[write as usize] += 1;
+                self.unread[write.index()] += 1;
                 self.undo(at);
                 return true;
             }
@@ -302,23 +302,23 @@ impl ScheduleRun<'_, '_> {
 
     /// Returns whether a write ran after the last write of the read's own session, or is that
     /// write.
-    fn is_behind_own(&self, read: u32, write: u32) -> bool {
-        let when = |write: u32| self.when.get(write as usize).copied();
-        match self.open.own[read as usize] {
-            NEVER => true,
-            own => own == write || (self.has_run(own) && when(own) < when(write)),
+    fn is_behind_own(&self, read: OpId, write: OpId) -> bool {
+        let when = |write: OpId| self.when.get(write.index()).copied();
+        match self.open.own[read.index()] {
+            None => true,
+            Some(own) => own == write || (self.has_run(own) && when(own) < when(write)),
         }
     }
 
     /// Returns the next write that an open read could take its value from, or must wait for.
-    pub(super) fn to_come(&self, read: u32) -> Option<u32> {
+    pub(super) fn to_come(&self, read: OpId) -> Option<OpId> {
         if let Some(own) = self.buffered(read) {
             return Some(own);
         }
         if let Some(write) = self.open.reserved(read) {
-            return Some(write.0).filter(|&write| !self.has_run(write));
+            return Some(write).filter(|&write| !self.has_run(write));
         }
-        let (key, value) = self.registers.history.reads(OpId(read))?;
+        let (key, value) = self.registers.history.reads(read)?;
         let segments = &self.saturation.layer().segments;
         let nearest = |&segment: &Segment| {
             let head = self.heads[segment.chain.index()];
@@ -350,11 +350,11 @@ impl ScheduleRun<'_, '_> {
     }
 
     /// Drops a reservation.
-    fn release(&mut self, at: usize) -> (u32, u32) {
+    fn release(&mut self, at: usize) -> (OpId, OpId) {
         let read = self.open.reservations.remove(at);
-        let write = std::mem::replace(&mut self.open.reserved[read as usize], Source::NONE);
-        let write = write.get().expect("it is reserved").0;
-        self.unread[write as usize] -= 1;
+        let write = std::mem::replace(&mut self.open.reserved[read.index()], Source::NONE);
+        let write = write.get().expect("it is reserved");
+        self.unread[write.index()] -= 1;
         (read, write)
     }
 
