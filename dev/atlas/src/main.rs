@@ -247,23 +247,30 @@ fn sheet_of<'a>(sheets: &'a [Sheet], pair: &Pair) -> Option<&'a Sheet> {
 const SLIPS: &str = "
 ## Examples that do not separate
 
-Two of the papers' separating examples do not do what is said of them ([slips 3 and 4](models.md#slips-in-the-papers)): independent reads of independent writes ([iriw.hist](../corpus/histories/iriw.hist)) satisfy neither CCM nor wCCM, so they tell those from nothing stronger; and the history of the thesis's Figure 5.6a already violates CCv and wTSO. With variables of their own for each side the latter tells wSC from SC and wTSO from TSO ([weak-tso-not-tso.hist](../corpus/histories/weak-tso-not-tso.hist)), and with fences wSC and wTSO from PSO and RMO ([weak-sc-not-pso.hist](../corpus/histories/weak-sc-not-pso.hist)).
+Two examples in the papers do not separate the models that they are meant to separate ([slips 3 and 4](models.md#slips-in-the-papers)). Independent reads of independent writes ([iriw.hist](../corpus/histories/iriw.hist)) satisfy neither CCM nor wCCM, so they do not separate these from any stronger model. The history of the thesis's Figure 5.6a violates even CCv and wTSO. With separate variables for each side it separates wSC from SC and wTSO from TSO ([weak-tso-not-tso.hist](../corpus/histories/weak-tso-not-tso.hist)), and with fences wSC and wTSO from PSO and RMO ([weak-sc-not-pso.hist](../corpus/histories/weak-sc-not-pso.hist)).
 ";
 
 fn markdown(survey: &Survey, sheets: &[Sheet], options: &ScanOptions) -> String {
     let Bounds { plain, extended } = survey.bounds;
     let mut page = format!(
         "# Atlas\n\n\
-         For every pair of models of the catalogue, whether the first implies the second. `⇒` is proved \
-         or by definition, as [Proofs](#proofs) says. A number is a history that the first (the \
-         row) allows and the second (the column) forbids; it is shown below, and no smaller one of \
-         its kind does that, unless it says otherwise. `?` is [open](#open): nothing up to {plain} \
-         reads and writes tells them apart, nor up to {extended} operations with fences and \
-         read-modify-writes.\n\n\
+         This page shows for every pair of [models of registers](models.md) whether the first implies \
+         the second, and if not, a smallest history that tells them apart. Use it to see what you lose \
+         when a system has a weaker model. [Isolation levels](#isolation-levels) have a table of their \
+         own.\n\n\
+         | entry | meaning |\n\
+         | --- | --- |\n\
+         | `⇒` | the model of the row implies that of the column, by definition or by a \
+         [proof](#proofs) |\n\
+         | a number | a history, shown below, that the row allows and the column forbids. No smaller \
+         history of its kind does that, unless it says otherwise |\n\
+         | `?` | [open](#open): no history of up to {plain} reads and writes tells the two apart, and \
+         none of up to {extended} operations with fences and read-modify-writes |\n\n\
          This page is written by `cargo run --release -p consistory-atlas-page -- --bound {plain} \
-         --extended {extended} --known corpus/histories --histories corpus/atlas`, which went through {} \
-         histories, each once up to the names of sessions, variables and values, and without \
-         operations that make no difference to any model of the catalogue. The histories are in \
+         --extended {extended} --known corpus/histories --histories corpus/atlas`. It decided {} \
+         histories. Histories that differ only by the names of sessions, variables and values are \
+         decided once, and operations that make no difference to any of the models are left out \
+         ([how](techniques.md#the-atlas)). The histories are in \
          [`corpus/atlas`](../corpus/atlas), where the tests judge them by every model.\n\n\
          ![The lattice of models; an edge's number is a history that the weaker model allows and \
          the stronger forbids](figures/atlas.svg)\n\n",
@@ -289,8 +296,8 @@ fn markdown(survey: &Survey, sheets: &[Sheet], options: &ScanOptions) -> String 
             .collect();
         let _ = writeln!(page, "| **{from}** | {} |", cells.join(" | "));
     }
-    page += "\n## Proofs\n\nThe implications that all others follow from; the proofs that are not \
-             the papers' are in [models.md](models.md#tso-implies-ccv).\n\n";
+    page += "\n## Proofs\n\nAll other implications follow from these. The proofs that are not from the \
+             papers are in [models.md](models.md#tso-implies-ccv).\n\n";
     page += &proofs();
     page += "\n## Open\n\n";
     page += &open_pairs(survey);
@@ -334,8 +341,8 @@ fn open_pairs(survey: &Survey) -> String {
         }
     }
     if lines.is_empty() {
-        return "Nothing: each pair is settled by a proof or a history, and no implication rests \
-                on the search alone.\n"
+        return "No pair is open: each one is settled by a proof or a history, and no implication \
+                rests on the search alone.\n"
             .to_owned();
     }
     format!(
