@@ -1,11 +1,11 @@
-//! Programs that run on a protocol: every way in which its loads can be answered.
+//! Programs that run on a protocol: all values that their loads can return.
 //!
 //! Each thread is a list of loads and stores, and runs on the processor of its number. The product
 //! of the program and the protocol is explored: a rule that is marked as a load or a store fires
 //! only if it is the next access of its processor's thread, and rules without marks fire freely.
-//! Beside the protocol's state it is kept which store each storage location holds the value of, as
-//! the effects of tracked rules say ([`crate::tracking`]), so the protocol's own data type may be as
-//! small as it likes.
+//! Next to the protocol's state the search keeps, for each storage location, the store whose value
+//! it holds. The effects of tracked rules determine this store ([`crate::tracking`]), so the
+//! protocol's own data type may have any number of values.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash};

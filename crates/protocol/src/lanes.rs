@@ -1,7 +1,7 @@
-//! Who acts: the lanes of a picture of a run.
-//!
-//! A run is drawn with a lane for each processor, or without marks for each value of the type by
-//! which most of the state is indexed, and one more for what belongs to none of them.
+//! The lanes of a picture of a run, one for each participant.
+//! A run is drawn with one lane per processor and one lane for the parts of the state that belong
+//! to no processor. In a description without marks, the type that indexes most of the state takes
+//! the place of the processors.
 
 use rustc_hash::FxHashMap;
 

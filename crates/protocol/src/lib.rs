@@ -1,8 +1,8 @@
-//! Coherence protocols in Murphi: every run of a protocol is explored, and proved sequentially
-//! consistent.
-//!
-//! In reading order: [`tracking`] describes what a rule does to the data that a protocol holds, and
-//! the contract of companions that run beside a protocol and watch it. A [`Model`] is a description
+//! Coherence protocols in Murphi: explores every run of a protocol and proves that it is
+//! sequentially consistent.
+//! In reading order: [`tracking`] describes how a rule moves the data that a protocol holds, and
+//! defines the interface of companions, which run next to a protocol and observe it. A [`Model`] is
+//! a description
 //! that was read and checked, a [`System`] is one that can run, and an [`Explorer`] visits all its
 //! states.
 

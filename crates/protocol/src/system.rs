@@ -1,4 +1,4 @@
-//! A description, and what it becomes when it is to run.
+//! A description, and the system that is built from it to be run.
 
 use std::sync::Arc;
 

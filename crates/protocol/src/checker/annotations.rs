@@ -1,6 +1,6 @@
 //! The edge annotation constraints of section 3.1, symbol by symbol.
-//!
-//! What each constraint comes to when edges can only be given while both ends have an ID:
+//! How each constraint is checked, given that an edge can be added only while both of its ends have
+//! an ID:
 //! 2. Program order goes from each operation to the next of its processor in the trace. Both are
 //!    known when the later one enters; the edge is due until one of them loses its last ID.
 //! 3. A store has at most one ST order edge in and one out. In an acyclic graph these make paths,

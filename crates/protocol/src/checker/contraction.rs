@@ -1,9 +1,9 @@
 //! The cycle checker of Lemma 3.3: which nodes still have an ID, and how they are ordered.
-//!
-//! The paper removes a node whose last ID is gone and joins each edge into it with each edge out of
-//! it. Here the order is kept closed under transitivity, so that a node is removed by forgetting
-//! its row and column, and two prefixes that order the remaining nodes alike are in one state. An
-//! edge costs the square of the nodes in use over the width of a word, at most; a node its row.
+//! The paper removes a node that has lost its last ID and connects each of its predecessors to each
+//! of its successors. Here the order is transitively closed, so a node is removed by deleting its
+//! row and column, and two prefixes that order the remaining nodes in the same way reach the same
+//! state. Adding an edge costs at most the square of the number of nodes in use, divided by the
+//! width of a word; adding a node costs one row.
 
 use rustc_hash::FxHashMap;
 

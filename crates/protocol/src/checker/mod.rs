@@ -3,17 +3,16 @@
 //!
 //! Condon and Hu (2001, section 3.4). A constraint graph that is acyclic proves that its trace has
 //! a serial reordering (Lemma 3.1), so a protocol all of whose runs can be described to this checker
-//! without a rejection is sequentially consistent. The checker knows nothing of the protocol, nor
-//! of what produced the descriptor, and keeps only what has an ID and the few loads whose forced
-//! edge is still open: its memory depends on the bandwidth, not on the length of the stream.
-//!
-//! What the constraints of section 3.1 come to, symbol by symbol, is in `annotations`; the cycle
-//! check is in `contraction`. Where the paper leaves a choice or slips:
-//! - An edge between IDs that no node has is rejected, though by the definition it would mean
-//!   nothing: a monitor that sends one is broken.
-//! - An annotation counts each time that it is given, so a second program order, ST order or
-//!   inheritance edge is one too many even if it repeats the first. Forced edges may be repeated,
-//!   and may stand anywhere.
+//! without a rejection is sequentially consistent. The checker knows neither the protocol nor the
+//! producer of the descriptor. It keeps only the nodes that have an ID and the few loads whose
+//! forced edge is still missing, so its memory depends on the number of IDs, not on the length of
+//! the stream.
+//! `annotations` checks the constraints of section 3.1 symbol by symbol; `contraction` checks for
+//! cycles. The paper leaves some choices open and has some slips; this is how they are settled:
+//! - An edge between IDs that no node has is rejected. By the definition it would mean nothing, but
+//!   an observer that sends one has a defect.
+//! - Every annotation counts, even a repeated one, so a second program order, ST order or
+//!   inheritance edge is rejected. Forced edges may be repeated and may occur anywhere.
 //! - A load's forced edge may come before the edges that call for it.
 //! - Constraint 5(b), loads of the initial value, is read as 5(a) is: the last of a processor's
 //!   loads of it has a forced edge to the first store, directly.

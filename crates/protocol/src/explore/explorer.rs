@@ -1,4 +1,4 @@
-//! The way in: a builder that says what to explore, and how.
+//! The entry point: a builder for the options of an exploration.
 //!
 //! A system without tracking is explored by itself. A system that tracks its data is explored
 //! together with observer and checker, which proves every run sequentially consistent or finds a

@@ -1,14 +1,12 @@
-//! Rejected runs that are passed over: the search goes on after them.
-//!
-//! A companion may reject a run that is fine. The constraint graph of a run has a cycle under the
-//! store order that was taken, but the run is sequentially consistent under another one. What is
-//! rejected has no successors, yet runs that do not begin with it may show a real violation. So a
-//! judge may look at the rejected runs, the shortest first: one that it lets pass does not end the
-//! search.
-//!
-//! A run has to be found again before it can be judged, which takes up to as long as the search did
-//! until then. So only a few rejections of each rule are looked at on each level, and not more
-//! of all of them than the bounds below say.
+//! Rejected runs after which the search continues.
+//! A companion may reject a correct run: the run's constraint graph has a cycle under the store
+//! order that the observer assumed, although the run is sequentially consistent under another store
+//! order. A rejected state has no successors, but runs that do not pass through it may still
+//! contain a real violation. A judge may therefore examine the rejected runs, the shortest first;
+//! if it accepts a run, the search continues.
+//! A run must be found again before it can be judged, which can take as long as the search so far.
+//! So only a few rejections of each rule are examined on each level, and their total number is
+//! bounded by the constants below.
 
 use std::collections::BTreeMap;
 

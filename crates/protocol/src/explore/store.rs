@@ -6,11 +6,10 @@
 //! numbers, 8 bytes, and an index of 5 bytes a slot, of which seven eighths are filled at least. The
 //! number of a state is its rank in the order of insertion, which makes the set the queue of the
 //! search as well.
-//!
-//! Zeros are frequent, a companion's state mostly ends in them: in every table but the root's the
-//! number of 0 is 0, so parts that are all zeros are not looked up, and the words that mostly are
-//! zeros are a branch of their own at the root. The successors of a state have most words in common:
-//! each table remembers what it was asked for last.
+//! Zeros are frequent, since a companion's state mostly ends in zeros. In every table except the
+//! root's, the number of 0 is 0, so parts that consist of zeros need no lookup, and the words that
+//! are mostly zero form a branch of their own at the root. The successors of a state have most
+//! words in common, so each table caches its last lookup.
 //!
 //! The index has groups of eight slots. A slot has a tag, one byte of the hash, and a number; the
 //! tags of a group are compared at once.

@@ -1,4 +1,4 @@
-//! Runs that lead to a state: found again, not remembered.
+//! Finds a run that leads to a state, by searching again instead of storing predecessors.
 //!
 //! The search keeps no predecessors. But it numbers states level by level, so a predecessor of a
 //! state of level n is among the states of level n - 1, and expanding these again finds it; at

@@ -1,4 +1,4 @@
-//! What runs: trees with resolved addresses.
+//! Executable code: trees with resolved addresses.
 //!
 //! Memory is an array of slots, one for each simple value: the state first, then what rules and
 //! subprograms need while they run. A slot holds a code or [`UNDEFINED`]. Rules are lowered once

@@ -1,4 +1,4 @@
-//! How a state is packed into words, and what its slots are called.
+//! Packs a state into words, and names its slots.
 //!
 //! A slot of a type with n values takes the bits of n + 1 codes, 0 being undefined. No slot
 //! straddles two words. With tracking, a location takes one bit (whether it is defined) and the

@@ -1,7 +1,6 @@
-//! Which scalarsets are symmetric.
-//!
-//! The types see to it that values of a scalarset are only copied, compared for equality and used
-//! as indices. Two things remain that can tell them apart: a `for` over the scalarset whose result
+//! Finds the scalarsets that are symmetric.
+//! By the typing rules, values of a scalarset can only be copied, compared for equality and used as
+//! indices. Two constructs can still distinguish them: a `for` over the scalarset whose result
 //! depends on the order of its rounds, and `clear`, which picks the least value. A loop passes if
 //! each of its rounds writes only
 //!

@@ -1,4 +1,5 @@
-//! Where data flows: whether a description only copies data, and what merely watches it.
+//! Data flow: checks that a description only copies data, and finds the variables that only observe
+//! it.
 //!
 //! Tracking replaces data by labels, so a rule may copy data (through fields, whole records,
 //! arrays, parameters, results and elements of multisets), ask whether it is defined, and store

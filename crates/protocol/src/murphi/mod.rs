@@ -1,8 +1,7 @@
 //! The Murphi language: from text to a checked program.
-//!
-//! In reading order: [`syntax`] is the tree, [`lexer`] and [`parser`] make it, [`types`] and [`ir`]
-//! are what [`check`] makes of it, [`flow`] finds where data goes and [`commute`] which scalarsets
-//! are symmetric.
+//! In reading order: [`lexer`] and [`parser`] build the syntax tree ([`syntax`]); [`check`] turns
+//! it into a checked program ([`types`], [`ir`]); [`flow`] finds where data flows, and [`commute`]
+//! finds the symmetric scalarsets.
 
 mod check;
 mod check_expr;

@@ -6,8 +6,7 @@
 //! store that waits to be serialized, and of the loads of a store that has no successor yet the
 //! last of each processor (forced edges). That is at most 2L + pb + p + b nodes. All others give
 //! their ID back, by `add-ID 0`, for the next node to use.
-//!
-//! Values do not matter, since labels carry identity: the value of a store is written as its ID.
+//! Values do not matter, since labels identify stores: the value of a store is written as its ID.
 
 use crate::descriptor::{Annotations, Block, Id, Label, Processor, Symbol};
 use crate::observer::Failure;

@@ -1,4 +1,4 @@
-//! A few things in place, without memory of their own.
+//! A short list stored in place, without an allocation.
 
 use std::ops::{Deref, DerefMut};
 

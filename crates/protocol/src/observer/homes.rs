@@ -1,4 +1,4 @@
-//! Of which block an initial value is: that by which its location is indexed.
+//! Finds the block of an initial value: the block that indexes its location.
 
 use crate::murphi::{Type, TypeId};
 use crate::system::System;

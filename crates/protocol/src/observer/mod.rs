@@ -1,4 +1,5 @@
-//! The observer: from what a protocol does to the proof that its runs are sequentially consistent.
+//! The observer: builds the constraint graph of a protocol's run, which proves the run sequentially
+//! consistent if it is acyclic.
 //!
 //! Condon and Hu (2001, section 4). The tracking labels say which store each location's value
 //! comes from, so each load's inheritance edge is known; an ST order generator says in which order

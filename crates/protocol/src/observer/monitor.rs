@@ -1,4 +1,4 @@
-//! An observer and a checker, coupled.
+//! An observer whose descriptor goes straight to a checker.
 
 use crate::checker::Checker;
 use crate::descriptor::{Block, Symbol};

@@ -1,7 +1,7 @@
-//! Observer and checker at once: only what a cycle can still be closed by.
-//!
-//! A new node gets edges from what came before it, and those close no cycle. A cycle is closed only
-//! by an edge into an *older* node, and only two kinds of older nodes ever get one:
+//! Observer and checker in one, which keep only the nodes through which a cycle can still be
+//! closed.
+//! A new node gets edges from earlier nodes only, and these close no cycle. Only an edge into an
+//! *older* node can close a cycle, and only two kinds of older nodes ever get such an edge:
 //! - The successor k of a store whose value is still held somewhere although k has overwritten it:
 //!   a load of the stale value is forced to come before k.
 //! - A store that waits to be serialized: the last store of its block, and the loads of that one,

@@ -1,10 +1,9 @@
-//! Keys: what a state says of each value of a scalarset.
-//!
-//! A key is a sum of hashes, one for each place in the state that the value has to do with: a slot
-//! of an array that it indexes, a slot that holds it, an element of a multiset that it occurs in. A
-//! hash covers the place without its indices, its contents without names, and the *colours* of the
-//! values around it: their keys of the round before. Refinement repeats that until no more values
-//! are told apart, as programs for graph isomorphism do.
+//! Keys: a summary, for each value of a scalarset, of its occurrences in a state.
+//! A key is a sum of hashes, one for each occurrence of the value in the state: a slot of an array
+//! that it indexes, a slot that holds it, or an element of a multiset that contains it. A hash
+//! covers the position without its indices, the contents without names, and the *colours* of the
+//! other values that occur there, which are their keys of the previous round. Refinement repeats
+//! this until no further values are distinguished, as programs for graph isomorphism do.
 //!
 //! Two values that a renaming exchanges always have equal keys. Different values may have equal keys
 //! by chance or because only deeper structure tells them apart; then their orders are all tried.

@@ -1,8 +1,7 @@
 //! Twins: values that can be swapped without changing anything.
-//!
-//! To be twins is an equivalence, and the order among twins does not matter. So of the values with
-//! equal keys only the classes of twins are tried in every order: each of the first such classes is
-//! put in front, keys are refined again, and so on.
+//! Being twins is an equivalence relation, and the order among twins does not matter. So among
+//! values with equal keys, only the classes of twins are tried in every order: each of the first
+//! such classes is put first, the keys are refined again, and so on.
 
 use crate::explore::store::hash;
 use crate::machine::UNDEFINED;
