@@ -4,6 +4,8 @@
 //! times, transactions and initial and final values, in the same order (but for collisions of the
 //! hash). The name of the history and the file that it came from do not count.
 
+use std::fmt::Write;
+
 use crate::history::{Action, History, Status};
 use crate::ids::{KeyId, ValueId};
 
@@ -19,12 +21,19 @@ const ROUNDS: [u32; 64] = [
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 ];
 
+/// Size of a block of the hash, in bytes.
+const BLOCK: usize = 64;
+/// Bytes that are collected before they are hashed.
+const COLLECTED: usize = 64 * BLOCK;
+
 /// SHA-256 (FIPS 180-4) of bytes that come one after the other.
+///
+/// A digest is made of many pieces of a few bytes, so they are collected first.
 struct Sha256 {
     state: [u32; 8],
-    block: [u8; 64],
-    filled: usize,
-    length: u64,
+    collected: Vec<u8>,
+    /// Number of bytes that were hashed.
+    hashed: u64,
 }
 
 impl Sha256 {
@@ -33,63 +42,41 @@ impl Sha256 {
             0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
             0x5be0cd19,
         ];
-        Sha256 { state, block: [0; 64], filled: 0, length: 0 }
+        Sha256 { state, collected: Vec::with_capacity(8 * BLOCK), hashed: 0 }
     }
 
-    fn add(&mut self, mut bytes: &[u8]) {
-        self.length += bytes.len() as u64;
-        while !bytes.is_empty() {
-            let taken = bytes.len().min(64 - self.filled);
-            self.block[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
-            self.filled += taken;
-            bytes = &bytes[taken..];
-            if self.filled == 64 {
-                self.compress();
-                self.filled = 0;
-            }
+    #[inline]
+    fn add(&mut self, bytes: &[u8]) {
+        self.collected.extend_from_slice(bytes);
+        if self.collected.len() >= COLLECTED {
+            self.compress();
         }
     }
 
+    /// Hashes the full blocks among the collected bytes.
     fn compress(&mut self) {
-        let mut words = [0u32; 64];
-        for (word, bytes) in words.iter_mut().zip(self.block.chunks_exact(4)) {
-            *word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        }
-        for i in 16..64 {
-            let (a, b) = (words[i - 15], words[i - 2]);
-            let s0 = a.rotate_right(7) ^ a.rotate_right(18) ^ (a >> 3);
-            let s1 = b.rotate_right(17) ^ b.rotate_right(19) ^ (b >> 10);
-            words[i] = words[i - 16].wrapping_add(s0).wrapping_add(words[i - 7]).wrapping_add(s1);
-        }
-        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = self.state;
-        for i in 0..64 {
-            let s1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
-            let choice = (e & f) ^ (!e & g);
-            let t1 = h
-                .wrapping_add(s1)
-                .wrapping_add(choice)
-                .wrapping_add(ROUNDS[i])
-                .wrapping_add(words[i]);
-            let s0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
-            let majority = (a & b) ^ (a & c) ^ (b & c);
-            (h, g, f, e) = (g, f, e, d.wrapping_add(t1));
-            (d, c, b, a) = (c, b, a, t1.wrapping_add(s0.wrapping_add(majority)));
-        }
-        for (word, new) in self.state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-            *word = word.wrapping_add(new);
-        }
+        let (blocks, rest) = self.collected.as_chunks::<BLOCK>();
+        blocks.iter().for_each(|block| compress(&mut self.state, block));
+        let hashed = self.collected.len() - rest.len();
+        self.hashed += hashed as u64;
+        self.collected.drain(..hashed);
     }
 
     fn finish(mut self) -> String {
-        let bits = self.length * 8;
-        self.add(&[0x80]);
-        while self.filled != 56 {
-            self.add(&[0]);
+        let bits = (self.hashed + self.collected.len() as u64) * 8;
+        self.collected.push(0x80);
+        let zeros = (2 * BLOCK - 8 - self.collected.len() % BLOCK) % BLOCK;
+        self.collected.resize(self.collected.len() + zeros, 0);
+        self.collected.extend_from_slice(&bits.to_be_bytes());
+        self.compress();
+        let mut digest = String::with_capacity(BLOCK);
+        for word in self.state {
+            write!(digest, "{word:08x}").expect("a string takes what is written");
         }
-        self.add(&bits.to_be_bytes());
-        self.state.iter().map(|word| format!("{word:08x}")).collect()
+        digest
     }
 
+    #[inline]
     fn number(&mut self, number: u64) {
         self.add(&number.to_le_bytes());
     }
@@ -98,6 +85,33 @@ impl Sha256 {
     fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.add(text.as_bytes());
+    }
+}
+
+/// Hashes a block.
+fn compress(state: &mut [u32; 8], block: &[u8; BLOCK]) {
+    let mut words = [0u32; 64];
+    for (word, bytes) in words.iter_mut().zip(block.as_chunks::<4>().0) {
+        *word = u32::from_be_bytes(*bytes);
+    }
+    for i in 16..64 {
+        let (a, b) = (words[i - 15], words[i - 2]);
+        let s0 = a.rotate_right(7) ^ a.rotate_right(18) ^ (a >> 3);
+        let s1 = b.rotate_right(17) ^ b.rotate_right(19) ^ (b >> 10);
+        words[i] = words[i - 16].wrapping_add(s0).wrapping_add(words[i - 7]).wrapping_add(s1);
+    }
+    let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
+    for (&constant, &word) in ROUNDS.iter().zip(&words) {
+        let s1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
+        let choice = (e & f) ^ (!e & g);
+        let t1 = h.wrapping_add(s1).wrapping_add(choice).wrapping_add(constant).wrapping_add(word);
+        let s0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
+        let majority = (a & b) ^ (a & c) ^ (b & c);
+        (h, g, f, e) = (g, f, e, d.wrapping_add(t1));
+        (d, c, b, a) = (c, b, a, t1.wrapping_add(s0.wrapping_add(majority)));
+    }
+    for (word, new) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
+        *word = word.wrapping_add(new);
     }
 }
 
@@ -130,6 +144,8 @@ struct Hasher<'h> {
     sha: Sha256,
     keys: Renumbered,
     values: Renumbered,
+    /// A value as it is shown.
+    shown: String,
 }
 
 impl Hasher<'_> {
@@ -147,8 +163,10 @@ impl Hasher<'_> {
         let (number, is_new) = self.values.number(value.index());
         self.sha.add(&number.to_le_bytes());
         if is_new {
-            let shown = self.history.value(value).to_string();
-            self.sha.text(&shown);
+            self.shown.clear();
+            write!(self.shown, "{}", self.history.value(value))
+                .expect("a string takes what is written");
+            self.sha.text(&self.shown);
         }
     }
 
@@ -212,6 +230,7 @@ impl History {
             sha: Sha256::new(),
             keys: Renumbered::new(self.key_count()),
             values: Renumbered::new(self.values().len()),
+            shown: String::new(),
         };
         hasher.sha.text("consistory history 1");
         hasher.sha.number(self.session_count() as u64);
@@ -279,6 +298,24 @@ mod tests {
         assert_eq!(
             sha("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+        );
+    }
+
+    #[test]
+    fn pieces_of_any_length_are_hashed_as_one_text() {
+        let text: String = (0..3 * COLLECTED).map(|i| char::from(b'a' + (i % 23) as u8)).collect();
+        for length in [55, 56, 63, 64, 65, 119, 120, COLLECTED - 1, COLLECTED, 3 * COLLECTED] {
+            let text = &text[..length];
+            let mut pieces = Sha256::new();
+            for piece in text.as_bytes().chunks(7) {
+                pieces.add(piece);
+            }
+            assert_eq!(pieces.finish(), sha(text), "{length}");
+        }
+        // A million times the letter a, as the standard's examples have it.
+        assert_eq!(
+            sha(&"a".repeat(1_000_000)),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
         );
     }
 

@@ -27,47 +27,72 @@ const UNCOUNTED_BYTES: u64 = 16 << 10;
 static COUNTED: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
-    static PENDING: Pending = const { Pending(Cell::new(0)) };
+    /// The bytes that a thread has not added to the common count yet; negative if it freed more. It is
+    /// never dropped, so that counting needs no look at whether it is still there.
+    static PENDING: Cell<i64> = const { Cell::new(UNKNOWN_THREAD) };
+    static AT_END: AtEnd = const { AtEnd };
 }
 
-/// The bytes that a thread has not added to the common count yet; negative if it freed more.
-struct Pending(Cell<i64>);
+/// In place of a count, for a thread that has counted nothing yet or is ending: large enough that the
+/// first allocation goes to [`add_to_common`].
+const UNKNOWN_THREAD: i64 = i64::MAX / 2;
 
-impl Drop for Pending {
+/// Adds what a thread has counted when it ends.
+struct AtEnd;
+
+impl Drop for AtEnd {
     fn drop(&mut self) {
-        COUNTED.fetch_add(self.0.get(), Ordering::Relaxed);
+        let counted = PENDING.replace(UNKNOWN_THREAD);
+        if counted != UNKNOWN_THREAD {
+            COUNTED.fetch_add(counted, Ordering::Relaxed);
+        }
     }
 }
 
 /// Returns how many bytes are allocated; 0 in a program without [`CountingAllocator`]. Up to 16 KiB of each
 /// other thread are not in it.
 pub fn allocated() -> u64 {
-    let pending = PENDING.try_with(|pending| pending.0.get()).unwrap_or(0);
+    let pending = match PENDING.get() {
+        UNKNOWN_THREAD => 0,
+        pending => pending,
+    };
     u64::try_from(COUNTED.load(Ordering::Relaxed) + pending).unwrap_or(0)
 }
 
 #[inline]
 fn add(bytes: i64) {
-    let kept = PENDING.try_with(|pending| {
-        let sum = pending.0.get() + bytes;
-        if sum.unsigned_abs() < UNCOUNTED_BYTES {
-            pending.0.set(sum);
-        } else {
-            pending.0.set(0);
-            COUNTED.fetch_add(sum, Ordering::Relaxed);
-        }
-    });
-    // A thread that is ending has lost its variables.
-    if kept.is_err() {
-        COUNTED.fetch_add(bytes, Ordering::Relaxed);
+    let sum = PENDING.get().wrapping_add(bytes);
+    if sum.unsigned_abs() < UNCOUNTED_BYTES {
+        PENDING.set(sum);
+    } else {
+        add_to_common(bytes);
     }
 }
 
-/// Returns the bytes that an allocation takes, at most `isize::MAX` as every layout.
+/// Counts bytes that make a thread's own count too large, that are the first of the thread, or that come
+/// after its end.
+#[cold]
+fn add_to_common(bytes: i64) {
+    match PENDING.get() {
+        UNKNOWN_THREAD => {
+            COUNTED.fetch_add(bytes, Ordering::Relaxed);
+            // A thread that is ending counts no more for itself.
+            if AT_END.try_with(|_| ()).is_ok() {
+                PENDING.set(0);
+            }
+        }
+        pending => {
+            COUNTED.fetch_add(pending + bytes, Ordering::Relaxed);
+            PENDING.set(0);
+        }
+    }
+}
+
+/// Returns the bytes that an allocation takes that there is, so far fewer than `isize::MAX`.
 #[inline]
 fn taken(bytes: usize) -> i64 {
     const WORD: i64 = size_of::<usize>() as i64;
-    (bytes as i64).saturating_add(WORD + 15) & !15
+    (bytes as i64).wrapping_add(WORD + 15) & !15
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
