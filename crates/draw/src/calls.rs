@@ -141,15 +141,15 @@ fn tell_attempt(
         }
         Some(Instead { least, most }) if least == most => {
             text += &format!(
-                " {}, whether it sees all of these or only those that it must, and nothing \
-                 between helps.\n",
+                " {}, whether it sees all of these calls or only those that it must see; no \
+                 choice in between explains it.\n",
                 shown(most)
             );
         }
         Some(Instead { least, most }) => {
             text += &format!(
-                " {} if it sees all of these; {} if it sees only those that it must; and nothing \
-                 between helps.\n",
+                " {} if it sees all of these calls, and {} if it sees only those that it must \
+                 see; no choice in between explains it.\n",
                 shown(most),
                 shown(least)
             );

@@ -308,7 +308,8 @@ impl<W: Write> ReportWriter<W> {
         if is_table_only {
             less.text.clear();
         }
-        let left_out = "its pictures, because this report is large; a report of its own has them";
+        let left_out =
+            "its pictures, because this report is large; a report of this row alone contains them";
         less.facts.push(("left out".to_owned(), left_out.to_owned()));
         Cow::Owned(less)
     }
