@@ -162,7 +162,7 @@ fn tell_attempt(
 ///
 /// A number after a call is its place in the linearization that is shown, `?` marks the call that
 /// cannot be explained, which is also red, and a bar that ends in dots has not returned. Where three
-/// calls do not fit beside each other, each has a line of its own.
+/// calls do not fit next to each other, each has a line of its own.
 fn calls_text(history: &History, proof: CallProof<'_>, columns: usize) -> String {
     let needs = |bar: &Bar| (width(&label(history, bar)) + 3) as f64;
     let mut most = MAX_CALLS;

@@ -130,7 +130,7 @@ pub(crate) struct OutcomesArgs {
     /// Folders where .cat files that a model includes are looked for.
     #[arg(long, short = 'I', value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
-    /// The bell file that a model goes with [default: the one of its name beside it].
+    /// The bell file of the model [default: the file of the same name in its folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) bell: Option<PathBuf>,
     /// Variants that a model asks about, such as lkmmv2.
@@ -254,7 +254,7 @@ pub(crate) struct LitmusContrastArgs {
     /// Folders where .cat files that a model includes are looked for.
     #[arg(long, short = 'I', value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
-    /// The bell file that a model goes with [default: the one of its name beside it].
+    /// The bell file of the model [default: the file of the same name in its folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) bell: Option<PathBuf>,
     /// Variants that a model asks about, such as lkmmv2.

@@ -1,4 +1,4 @@
-//! Where data flows: whether a description only copies data, and what merely watches it.
+//! Data flow: checks that a description only copies data, and finds the variables that only watch it.
 //!
 //! Tracking replaces data by labels, so a rule may copy data (through fields, whole records,
 //! arrays, parameters, results and elements of multisets), ask whether it is defined, and store
@@ -139,13 +139,14 @@ fn computes(program: &Program, data: TypeId, function: FunctionId) -> bool {
 struct Analysis<'a> {
     program: &'a Program,
     data: TypeId,
-    /// What the stores of the current rule store.
+    /// The variables that the stores of the current rule store.
     stored: Vec<VarId>,
-    /// For each alias what it is an alias of.
+    /// For each alias, the variable that it stands for.
     roots: FxHashMap<VarId, VarId>,
-    /// From which variable data flows to which; to nothing if it leaves what can be a ghost.
+    /// Data flows between variables: source and target, or `None` if data flows to something that
+    /// cannot be a ghost.
     flows: Vec<(VarId, Option<VarId>)>,
-    /// The functions that were looked at.
+    /// The functions that were analysed.
     seen: FxHashSet<FunctionId>,
     problems: Vec<Problem>,
 }
