@@ -70,8 +70,8 @@ pub enum Unencodable {
         /// Its reference.
         op: String,
     },
-    /// A read finds a value that nobody wrote; the thesis leaves that to a check outside Datalog.
-    #[error("{op} reads a value that nobody wrote")]
+    /// A read finds a value that was never written, which the thesis checks outside Datalog.
+    #[error("{op} reads a value that was never written")]
     ThinAirRead {
         /// Its reference.
         op: String,

@@ -85,7 +85,7 @@ class ModelError(Error, ValueError):
 
 
 class DefinitionError(Error, ValueError):
-    """A model or object of one's own has errors."""
+    """A user-defined model or object has errors."""
 
 
 class ObjectError(Error, ValueError):

@@ -25,7 +25,7 @@ from .tables import is_table, read_table, tables_in
 
 
 class Definition:
-    """A model of registers of one's own, in the definition language.
+    """A user-defined model of registers, in the definition language.
 
     >>> import consistory
     >>> coherence = consistory.Definition("coherence", 'acyclic po & loc | wr as CyclicPerKey')

@@ -1,4 +1,4 @@
-"""Objects of one's own as Python classes.
+"""User-defined objects as Python classes.
 
 A class stands for the sequential object: a new instance is its initial state, and its public methods
 are its calls. A method may change the instance; the search restores the instance before each call. A

@@ -42,7 +42,7 @@ struct Args {
     #[arg(long, default_value_t = 1)]
     baseline_histories: usize,
     /// How many seconds a baseline may take for a history; the larger ones of that figure are
-    /// skipped, but for the last.
+    /// skipped, except for the last.
     #[arg(long, default_value_t = 10.0)]
     limit: f64,
     /// How often each engine decides each history at least; the fastest counts.
@@ -401,10 +401,11 @@ impl Bench {
         let Args { histories, baseline_histories, repeat, variables, limit, .. } = &self.args;
         format!(
             "{}\nThe clients use {variables} variables, half of their operations are reads, and they \
-             run on the `sc` memory. Times are means a history, ours over {histories} histories of \
+             run on the `sc` memory. Times are means per history, ours over {histories} histories of \
              each configuration, each the fastest of at least {repeat} runs in which the engines take turns; \
-             those of the plain encoding over the first {baseline_histories}; the baselines have a limit of {limit} s a history, \
-             and in each figure what follows one that went over it is skipped, but for the last. \
+             those of the plain encoding over the first {baseline_histories}; the baselines have a limit of {limit} s per history, \
+             and in each figure the larger histories after one that exceeded it are skipped, except for the \
+             last. \
              All verdicts agree, and the independent checker accepts all certificates.\n",
             provenance("gradual", machine),
         )

@@ -135,8 +135,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["history", "verdict", "reading", "deciding", "certifying", "to deciding", "peak so far"];
     let text = format!(
         "{}\nTransactions of 5 operations, half of them reads, one key per 100 operations. Reading is \
-         that of Plume's text. Times are those of one thread's processor; the peak is that of the \
-         program, in which the generator and the text take their part.\n\n{}\n{}",
+         the time to read Plume's format. Times are processor times of one thread; the peak is that of the \
+         whole program, including the generator and the text.\n\n{}\n{}",
         provenance("isolation", &machine),
         markdown(&header, &rows),
         goals(&aims(&cells)),

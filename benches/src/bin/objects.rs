@@ -44,12 +44,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let watched = watched(&mut aims)?;
     let text = format!(
         "{}\nLogs of tests, decided with the fastest search on one core; half of them with a wrong \
-         return. Reading is that of JSON lines; the checker accepts each verdict.\n\n{}\n\
+         return. Reading is the time to read JSON lines; the checker accepts each verdict.\n\n{}\n\
          Registers of many clients, on one core: few values, so that writes of one value overlap.\n\n{}\n\
-         Histories in which values come again and that are hard: what one thread takes depth first alone \
-         (at most {}), and what one thread and two take as they go about it, medians of {ROUNDS} runs by \
-         turns.\n\n{}\n\
-         A million events of busy sessions, judged as they come; kept is the most at a time.\n\n{}\n{}",
+         Hard histories in which values are repeated: the time of a depth-first search alone (at most {}), \
+         and the times of the usual search on one thread and on two, medians of {ROUNDS} alternating \
+         runs.\n\n{}\n\
+         A million events of busy sessions, judged as they come; the last column is the largest number of \
+         calls kept at a time.\n\n{}\n{}",
         provenance("objects", &machine),
         markdown(
             &["log", "histories", "all", "longest", "linearizable", "reading", "checker"],
@@ -171,10 +172,10 @@ fn registers(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     Ok(rows)
 }
 
-/// What the search depth first gets at most where it is not the way to go.
+/// Time limit of the depth-first search alone.
 const DEPTH_FIRST: Duration = Duration::from_secs(3);
 
-/// How often one thread and two judge a hard history, by turns; the median counts.
+/// Number of alternating runs on one thread and on two for each hard history; the median counts.
 const ROUNDS: usize = 3;
 
 /// Measures long searches, on one thread and on two.
@@ -201,7 +202,7 @@ fn hard(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
             for (jobs, times) in [(1, &mut by_one), (2, &mut by_two)] {
                 let (again, time) = judged(jobs, alone, limit);
                 if again != judgement {
-                    return Err(format!("{jobs} threads say another thing of {object}").into());
+                    return Err(format!("{jobs} threads give another verdict for {object}").into());
                 }
                 times.push(time);
             }

@@ -334,18 +334,18 @@ fn main() -> Result<(), Box<dyn Error>> {
             reached: Some(slowest <= ms(20)),
         },
         Goal {
-            aim: "the logs of etcd sooner than Porcupine".into(),
+            aim: "the logs of etcd faster than Porcupine".into(),
             measured: show_ratio(etcd.ratio()),
             reached: Some(etcd.ratio() > 1.0),
         },
         Goal {
-            aim: "the logs of the key-value store sooner than Porcupine".into(),
+            aim: "the logs of the key-value store faster than Porcupine".into(),
             measured: show_ratio(kv.ratio()),
             reached: Some(kv.ratio() > 1.0),
         },
     ];
     let text = format!(
-        "{}\nMedians of {} runs by turns, from the calls in memory; ours on one thread.\n\n{}\n{}",
+        "{}\nMedians of {} alternating runs, from the calls in memory; ours on one thread.\n\n{}\n{}",
         provenance("porcupine --features peers", &machine),
         args.repeat,
         markdown(&header, &rows),

@@ -302,7 +302,7 @@ impl Bench<'_> {
     fn intro(&self) -> Result<String, Box<dyn Error>> {
         let Args { histories, clingo_histories, variables, on, .. } = self.args;
         Ok(format!(
-            "{}\nThe clients use {variables} variables on the `{on}` memory. Times are means a \
+            "{}\nThe clients use {variables} variables on the `{on}` memory. Times are means per \
              history: ours over {histories} histories of each configuration, those of {} over the \
              first {clingo_histories} of them, on which all verdicts agree. clingo's time is the \
              one it reports itself (reading, grounding and solving the program). Ours is that of \

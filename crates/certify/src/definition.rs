@@ -39,8 +39,8 @@ const MAX_DEFINITION_OPERATIONS: usize = 2048;
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a definition.
 ///
 /// Consistent: a witness, or an order of all operations, which gives the order of the writes.
-/// Violation: cases, each closed by a read of what nobody wrote or of a write that follows it, by a
-/// final value that cannot be, or by a check that fails.
+/// Violation: cases, each closed by a read of a value that was never written or of a write that
+/// follows it, by a final value that cannot be, or by a check that fails.
 pub fn certify_definition(
     history: &History,
     definition: &Definition,

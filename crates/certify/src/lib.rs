@@ -31,7 +31,7 @@
 //! **Completeness.** Every true claim has a certificate that is accepted, with two exceptions:
 //! violations of `sc`, `tso` and definitions whose case analysis is too large to write down, and
 //! histories that are too large, or take too long, to be evaluated by definition. A read of a value
-//! that nobody wrote, and a read of a write that follows it in its own session, violate every
+//! that was never written, and a read of a write that follows it in its own session, violate every
 //! model, including the models without rules here.
 //!
 //! **Choices.** The source of each read is derived from the values alone. The candidates of a read

@@ -43,8 +43,8 @@ pub enum Rejection {
         /// The operation.
         op: String,
     },
-    /// A consistent history has a read of a value that nobody wrote.
-    #[error("{read} reads a value that nobody wrote")]
+    /// A consistent history has a read of a value that was never written.
+    #[error("{read} reads a value that was never written")]
     NoCandidate {
         /// The read.
         read: String,
@@ -137,8 +137,8 @@ pub enum Rejection {
         /// The other one.
         after: String,
     },
-    /// A read that is said to be out of thin air is none, or has a candidate.
-    #[error("`{part}`: {op} is not a read of a value that nobody wrote")]
+    /// What the certificate calls a thin-air read is not a read, or has a candidate.
+    #[error("`{part}`: {op} is not a read of a value that was never written")]
     NotThinAir {
         /// Where in the certificate.
         part: String,
@@ -254,7 +254,7 @@ pub enum Rejection {
         part: String,
     },
     /// A check that is said to fail holds under the assumptions.
-    #[error("`{part}`: the check `{check}` holds by what is assumed")]
+    #[error("`{part}`: the check `{check}` holds under the assumptions")]
     CheckHolds {
         /// Where in the certificate.
         part: String,
@@ -262,7 +262,7 @@ pub enum Rejection {
         check: String,
     },
     /// A check fails under the assumptions, but it may hold if more is chosen.
-    #[error("`{part}`: the check `{check}` fails, but it may hold with what is left open")]
+    #[error("`{part}`: the check `{check}` fails, but a further choice may make it hold")]
     Unsettled {
         /// Where in the certificate.
         part: String,

@@ -22,8 +22,8 @@ pub(crate) enum Output {
 pub(crate) enum Partial {
     /// A file without a name, which the system removes if the process ends, whatever ends it.
     Unnamed,
-    /// A file beside its place, for file systems that have no files without a name; it is removed
-    /// unless it is moved to its place.
+    /// A file next to its destination, for file systems that have no files without a name; it is
+    /// removed unless it is moved to the destination.
     Beside(PathBuf),
 }
 
@@ -41,7 +41,7 @@ impl Partial {
         match self {
             Partial::Beside(name) => std::fs::rename(name, path),
             Partial::Unnamed => {
-                // Naming a file replaces nothing, so it takes a name beside its place first.
+                // Naming a file replaces no other file, so it takes a temporary name first.
                 let (name, ()) = with_name_beside(path, |name| give_name(file, name))?;
                 std::fs::rename(&name, path).inspect_err(|_| {
                     let _ = std::fs::remove_file(&name);
@@ -96,8 +96,9 @@ fn give_name(_: &File, _: &Path) -> io::Result<()> {
 impl Output {
     /// Opens a file, or standard output if there is none.
     ///
-    /// The file has no name, or one beside its place, until [`Output::finish`] moves it there, so that
-    /// what is found there is complete. A device, a pipe or what a link leads to is written as it is.
+    /// The file has no name, or a temporary one in the folder of its destination, until
+    /// [`Output::finish`] moves it to the destination. So a file found there is complete. Devices,
+    /// pipes and targets of links are written directly.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, CliError> {
         let Some(path) = path else {
             return Ok(Output::Stdout(Lines::open()?));
@@ -225,7 +226,7 @@ fn with_name_beside<T>(
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::other("there is no free name for a file beside it"))
+    Err(io::Error::other("there is no free name for a temporary file in the same folder"))
 }
 
 /// Prints a text at once, so that what is there consists of whole lines.
@@ -364,7 +365,7 @@ fn is_program_line(line: &str) -> bool {
     line.contains(" | ") || line.contains("-+-")
 }
 
-/// Puts threads below one another that do not fit beside one another.
+/// Puts threads below one another that do not fit next to one another.
 fn folded_program(lines: &[&str], columns: usize) -> String {
     if lines.iter().all(|line| shown_width(line.trim_end()) <= columns) {
         return lines.concat();

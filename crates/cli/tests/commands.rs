@@ -303,7 +303,7 @@ fn a_search_goes_on_from_its_checkpoint() {
     let other = folder.run(&format!("verify {corpus}/msi.m --resume at.ckpt"));
     assert_eq!(other.code, 2);
     assert!(
-        other.err.contains("at.ckpt: the checkpoint is of another description"),
+        other.err.contains("at.ckpt: the checkpoint belongs to another description"),
         "{}",
         other.err
     );

@@ -1,4 +1,4 @@
-//! Judges a history by a model of one's own, beside models of the catalogue.
+//! Judges a history by a user-defined model, together with built-in models.
 //!
 //! Run it with `cargo run -p consistory --example own_model`.
 

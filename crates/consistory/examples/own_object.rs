@@ -1,4 +1,4 @@
-//! Judges calls of an object that is not in the catalogue: a ticket counter.
+//! Judges calls of an object that is not built in: a ticket counter.
 //!
 //! Run it with `cargo run -p consistory --example own_object`.
 

@@ -77,7 +77,7 @@ pub fn is_path(name: &str) -> bool {
     name.contains(['/', '\\']) || name.ends_with(".cat")
 }
 
-/// Reads a definition file; a file that it includes is found beside it, or in the catalogue.
+/// Reads a definition file; a file that it includes is found in the same folder, or among the built-in ones.
 pub fn load_definition(path: &Path) -> Result<Definition, Error> {
     let text = consistory_formats::read_text(path).map_err(|error| Error::file(path, error))?;
     let folder = path.parent().unwrap_or(Path::new("."));

@@ -126,7 +126,7 @@ fn stages_are_reported() {
     assert_eq!(certified.load(Ordering::Relaxed), 2);
 }
 
-/// Serializability, as a definition of one's own.
+/// Serializability, as a user-defined model.
 const OWN_SERIALIZABILITY: &str = "\"Own\"\ninclude \"transactions.cat\"\nwith ww from store-orders\n\
     acyclic causes | lift(ww) | lift(rw(ww)) as CyclicOwn";
 

@@ -141,15 +141,15 @@ fn tell_attempt(
         }
         Some(Instead { least, most }) if least == most => {
             text += &format!(
-                " {}, whether it sees all of these or only those that it must, and nothing \
-                 between helps.\n",
+                " {}, whether it sees all of these calls or only those that it must see; no \
+                 choice in between explains it.\n",
                 shown(most)
             );
         }
         Some(Instead { least, most }) => {
             text += &format!(
-                " {} if it sees all of these; {} if it sees only those that it must; and nothing \
-                 between helps.\n",
+                " {} if it sees all of these calls, and {} if it sees only those that it must \
+                 see; no choice in between explains it.\n",
                 shown(most),
                 shown(least)
             );
@@ -162,7 +162,7 @@ fn tell_attempt(
 ///
 /// A number after a call is its place in the linearization that is shown, `?` marks the call that
 /// cannot be explained, which is also red, and a bar that ends in dots has not returned. Where three
-/// calls do not fit beside each other, each has a line of its own.
+/// calls do not fit next to each other, each has a line of its own.
 fn calls_text(history: &History, proof: CallProof<'_>, columns: usize) -> String {
     let needs = |bar: &Bar| (width(&label(history, bar)) + 3) as f64;
     let mut most = MAX_CALLS;

@@ -65,7 +65,7 @@ pub(crate) fn explain_registers(
 /// Says what a bad pattern means.
 fn meaning(pattern: &Pattern, certificate: &Certificate) -> String {
     let words = match pattern {
-        Pattern::ThinAirRead => "a read returned a value that nobody wrote",
+        Pattern::ThinAirRead => "a read returned a value that was never written",
         Pattern::FutureRead => {
             "a read returned the value of a write that follows it in its own session"
         }
@@ -252,7 +252,7 @@ pub(crate) struct ToldStep<'a> {
     pub(crate) edges: Vec<&'a Edge>,
 }
 
-/// Tells one cycle, or a read of a value that nobody wrote, step by step.
+/// Describes one cycle, or a read of a value that was never written, step by step.
 pub(crate) fn told_steps<'a>(
     history: &'a History,
     certificate: &'a Certificate,
@@ -600,13 +600,13 @@ fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
     }
 }
 
-/// Tells a read of a value that nobody wrote.
+/// Describes a read of a value that was never written.
 fn thin_air(h: &History, read: OpId) -> String {
     let Some((key, value)) = h.reads(read) else {
-        return format!("{} reads a value that nobody wrote.", quoted(h, read));
+        return format!("{} reads a value that was never written.", quoted(h, read));
     };
     format!(
-        "{} {} ({}), but nobody wrote {} to {key}, and {key} was {} at first.",
+        "{} {} ({}), but {} was never written to {key}, and {key} was {} at first.",
         session(h, read),
         deed(h, read),
         reference(h, read),

@@ -38,7 +38,7 @@ pub(crate) fn explain_registers_line(
 fn violation(h: &History, pattern: &Pattern, certificate: &Certificate, room: usize) -> String {
     match certificate {
         Certificate::ThinAirRead { read } => {
-            format!("{} reads a value that nobody wrote", quoted(h, *read))
+            format!("{} reads a value that was never written", quoted(h, *read))
         }
         Certificate::Cycle { edges, .. } => {
             let derivations = Derivations::of(edges);

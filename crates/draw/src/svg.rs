@@ -1,7 +1,7 @@
 //! A canvas that writes SVG.
 //!
 //! Everything is said in presentation attributes, and arrowheads are drawn as shapes: a document
-//! without ids and style sheets can be put beside others in one page. Text is escaped here and
+//! without ids and style sheets can be put next to others on one page. Text is escaped here and
 //! nowhere else.
 
 use std::fmt::Write;

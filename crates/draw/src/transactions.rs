@@ -316,7 +316,7 @@ pub(crate) fn bad_read(
         (BadRead::Future, _) => {
             format!("{read} returns a value that its transaction writes later.")
         }
-        (BadRead::ThinAir, _) => format!("{read} returns a value that nobody wrote."),
+        (BadRead::ThinAir, _) => format!("{read} returns a value that was never written."),
         (BadRead::IncompatibleOrder, Some(other)) if other != read => {
             format!("{read} and {other} are not prefixes of one list.")
         }

@@ -82,12 +82,12 @@ fn reads_that_forbid_every_model() {
         "sc",
         &violation("ThinAirRead", Certificate::ThinAirRead { read }),
         expect![[r#"
-        ThinAirRead: t0:0 r(x,7) reads a value that nobody wrote
+        ThinAirRead: t0:0 r(x,7) reads a value that was never written
 
         The history violates sc.
-        ThinAirRead: a read returned a value that nobody wrote.
+        ThinAirRead: a read returned a value that was never written.
 
-        t0 read x=7 (t0:0), but nobody wrote 7 to x, and x was 0 at first.
+        t0 read x=7 (t0:0), but 7 was never written to x, and x was 0 at first.
     "#]],
     );
     check_cycle(

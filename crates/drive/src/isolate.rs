@@ -1,4 +1,4 @@
-//! Running in namespaces of one's own, so that nothing outlives the run.
+//! Runs the program again in Linux namespaces of its own, so that nothing outlives the run.
 //!
 //! The program starts itself again through `unshare`, in a new network, process, mount and IPC
 //! namespace:

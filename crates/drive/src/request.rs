@@ -38,7 +38,7 @@ pub enum Change {
     },
 }
 
-/// The number of balances that an account's value can encode beside its tag.
+/// The number of balances that an account's value can encode along with its tag.
 pub const BALANCES: i64 = 1_000_000;
 
 /// The balance of an account that nobody has written.

@@ -105,7 +105,7 @@ impl WorkloadKind {
         ),
         (WorkloadKind::ReadModifyWrite, "rmw", "a transaction reads, then writes: lost updates"),
         (WorkloadKind::Set, "set", "elements added, read on every node in the end: lost commits"),
-        (WorkloadKind::CasRegister, "cas-register", "compare-and-set beside reads and writes"),
+        (WorkloadKind::CasRegister, "cas-register", "compare-and-set with reads and writes"),
         (WorkloadKind::Queue, "queue", "a queue: elements lost, doubled or out of order"),
         (WorkloadKind::Bank, "bank", "transfers between accounts: snapshots that do not add up"),
         (WorkloadKind::LongFork, "long-fork", "groups of keys read at once: two orders of writes"),

@@ -3,8 +3,8 @@
 //! As in the causal memories, a session acts on its own replica and its writes are sent to the
 //! others. But messages arrive in any order, even two from the same session; one in eight is lost;
 //! a replica holds the write that it applied last; and one read in eight is stale: it returns the
-//! previous value of the variable. Only values that nobody wrote and reads from the future do not
-//! occur.
+//! previous value of the variable. Only values that were never written and reads from the future do
+//! not occur.
 
 use crate::memory::Machine;
 use crate::random::Random;

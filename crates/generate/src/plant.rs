@@ -6,8 +6,8 @@
 //! execution, within a bounded distance of the read. The thesis leaves two things open, which are
 //! settled here:
 //! - The write is to the same variable and has a different value than the read returned, so that
-//!   something really changes, and no value appears that nobody wrote. The write may come after the
-//!   read, even in the same session.
+//!   something really changes, and no value appears that was never written. The write may come
+//!   after the read, even in the same session.
 //! - Distance is measured in execution order as far as the history shows it: by start times, if all
 //!   operations have one; otherwise round-robin, the first operations of all sessions, then the
 //!   second ones, and so on. A write is within distance d of a read if it is at most d positions

@@ -213,7 +213,11 @@ mod tests {
         assert_eq!(of, shape("t0: get(7)\nt1: put(7,5) put(7,9)"));
         assert_ne!(of, shape("t0: put(0,1) put(1,2)\nt1: get(0)"));
         let keys = shape("t0: put(0,1) put(1,2)");
-        assert_eq!(keys, shape("t0: put(1,2) put(0,3)"), "a key that looks like a value is none");
+        assert_eq!(
+            keys,
+            shape("t0: put(1,2) put(0,3)"),
+            "a key is not mistaken for an equal value"
+        );
         assert_ne!(of, shape("t0: put(0,1)\nt1: put(0,2) get(0)"));
     }
 }

@@ -42,7 +42,7 @@ pub fn on_single_operations() -> [SingleOperations; 2] {
             level: "tcc",
             model: "ccv",
             standing: proved(
-                "forced(causes+) is then cf(co), and a store order is a topological order's",
+                "forced(causes+) is then cf(co), and a topological order gives the store order",
             ),
         },
         SingleOperations {

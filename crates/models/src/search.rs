@@ -70,7 +70,7 @@ impl Default for EvaluateOptions {
 /// Decides by definition whether a history satisfies a model.
 ///
 /// Two kinds of bad reads violate every model whatever its definition says: a read of a value that
-/// nobody wrote (`ThinAirRead`), and a read of a write that follows it in its session
+/// was never written (`ThinAirRead`), and a read of a write that follows it in its session
 /// (`FutureRead`).
 pub fn evaluate(
     definition: &Definition,

@@ -75,8 +75,8 @@ fn the_drawing_leaves_out_what_follows() {
         ccv   => cc    by definition
         cm    => cc    by definition
         pso   => rmo   proved: with one ww, both relations of RMO are part of those of PSO
-        ra    => rc    proved: what an earlier read read from is in so | wr
-        tcc   =  ccv   where every transaction is one operation, proved: forced(causes+) is then cf(co), and a store order is a topological order's
+        ra    => rc    proved: the source of an earlier read is before the reader in so | wr
+        tcc   =  ccv   where every transaction is one operation, proved: forced(causes+) is then cf(co), and a topological order gives the store order
         ser   =  sc    where every transaction is one operation, proved: the relations of both are then the same
     "#]]
     .assert_eq(&lattice_text());

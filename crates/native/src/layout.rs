@@ -35,13 +35,13 @@ impl Pace {
 /// How the cells of a batch lie in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Layout {
-    /// A line for each cell, the cells of a run beside each other.
+    /// One line per cell; the cells of a run are next to each other.
     Lines,
     /// The cells of a run share lines.
     Shared,
-    /// A line for each cell, the cells of a location beside each other.
+    /// One line per cell; the cells of a location are next to each other.
     Apart,
-    /// The cells of a location beside each other, several runs a line.
+    /// The cells of a location are next to each other, with several runs per line.
     Dense,
 }
 

@@ -66,7 +66,7 @@ pub struct Case {
     pub rows: Vec<ResultRow>,
     /// Pictures; rows refer to them by index.
     pub scenes: Vec<Picture>,
-    /// Whether the pictures of a row stand beside each other at first, rather than one at a time.
+    /// Whether the pictures of a row are next to each other at first, rather than one at a time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
     /// Index of a picture that stands above those of the rows and leads to them.
@@ -251,7 +251,7 @@ impl<W: Write> ReportWriter<W> {
         if self.waiting.len() == CASES_PER_CHUNK { self.write_chunk() } else { Ok(()) }
     }
 
-    /// Writes what is left and the program; `about` stands beside the title.
+    /// Writes what is left and the program; `about` is shown next to the title.
     pub fn finish(mut self, about: &str) -> io::Result<W> {
         if !self.waiting.is_empty() {
             self.write_chunk()?;
@@ -308,7 +308,8 @@ impl<W: Write> ReportWriter<W> {
         if is_table_only {
             less.text.clear();
         }
-        let left_out = "its pictures, because this report is large; a report of its own has them";
+        let left_out =
+            "its pictures, because this report is large; a report of this row alone contains them";
         less.facts.push(("left out".to_owned(), left_out.to_owned()));
         Cow::Owned(less)
     }

@@ -14,7 +14,7 @@
 //! - Nodes stand in cells, one per lane and row.
 //! - An edge leaves and enters a node through a port at its left or right side. Ports of one side
 //!   are 16 units apart, and those of the left and the right side never share a height.
-//! - The label of an edge sits on its last stretch, inside the *zone* beside the node that it
+//! - The label of an edge sits on its last stretch, inside the *zone* next to the node that it
 //!   enters. Nothing but the stubs of that side's ports crosses a zone at the height of a row.
 //! - Between two zones lie the *tracks*: vertical stretches, each in a track of its own where
 //!   they would overlap.
@@ -41,7 +41,7 @@ const LABEL_HEIGHT: f64 = 14.0;
 const STRIP_HEIGHT: f64 = 18.0;
 const TRACK_PITCH: f64 = 13.0;
 const ROW_GAP: f64 = 14.0;
-/// Room beside a node without a label: an arrowhead and a little air.
+/// Room next to a node without a label: an arrowhead and a little air.
 const SMALLEST_ZONE: f64 = 16.0;
 /// Room for the arrowhead between a label and the node.
 const ARROW_ROOM: f64 = 13.0;
@@ -433,7 +433,7 @@ impl Gaps {
         let mut tracks = HashMap::new();
         let mut x = MARGIN;
         for (gap, mut stretches) in stretches.into_iter().enumerate() {
-            // Short stretches first: they take the tracks beside the nodes.
+            // Short stretches first: they take the tracks next to the nodes.
             stretches.sort_by(|a, b| {
                 (a.1 - a.0).total_cmp(&(b.1 - b.0)).then(a.0.total_cmp(&b.0)).then(a.2.cmp(&b.2))
             });

@@ -175,7 +175,7 @@ fn picture(body: &mut String, scene: &Scene, view: &View) {
         if edge.relation.is_empty() {
             continue;
         }
-        // The label of a straight line stands beside it, on the ground of its lane.
+        // The label of a straight line is next to it, on the ground of its lane.
         if route.points.len() != 2 || route.points[0].x != route.points[1].x {
             box_of(body, route.label, 3.0, "#ffffff", None);
         }

@@ -10,7 +10,7 @@ const NARROWEST_COLUMN: usize = 12;
 
 /// Writes a scene within `width` columns.
 ///
-/// Lanes that do not fit beside each other continue below. A label that is too long keeps its end,
+/// Lanes that do not fit next to each other continue below. A label that is too long keeps its end,
 /// where the result stands, and loses its middle. Sentences are broken at spaces.
 pub fn text(scene: &Scene, width: usize) -> String {
     let mut out = String::new();
@@ -58,7 +58,7 @@ pub fn text(scene: &Scene, width: usize) -> String {
     out
 }
 
-/// Writes the lanes of a scene beside each other as far as they fit.
+/// Writes the lanes of a scene next to each other as far as they fit.
 fn lanes(scene: &Scene, width: usize) -> String {
     let lanes = scene.lanes.len();
     let mut cells: Vec<Vec<(usize, String)>> = vec![Vec::new(); lanes];

@@ -33,15 +33,15 @@ pub(crate) enum Why {
     Ends,
     /// A transaction starts: an edge out of the chain of real time.
     Starts,
-    /// `ww`: a list that was read shows it.
+    /// `ww`: a list that was read shows the order.
     List { key: KeyId },
     /// `ww`: the reader knows the start, but reads from the end.
     Known { read: u32 },
-    /// `ww`: both write the key, and the other way round there is a cycle.
+    /// `ww`: both write the key, and the opposite order would close a cycle.
     Writers { key: KeyId },
     /// `rw`: the read returned a version that the end overwrote.
     Overwrites { read: u32 },
-    /// `ww`, in the case that is being looked at.
+    /// `ww`, assumed in the current case.
     Assumed { key: KeyId },
 }
 

@@ -1,9 +1,9 @@
 //! Cycles with their evidence, read off from a saturated graph.
 //!
-//! A path through events becomes a path of dependencies between transactions: a run along a session
-//! is `so`, a run along real time `rt`, and every edge says itself what it is. A derived edge is
-//! justified by the shortest path that its rule needs, found among the edges of earlier rounds only;
-//! an edge that was justified once is not justified again.
+//! A path through events becomes a path of dependencies between transactions: a segment within a
+//! session is `so`, a segment of the chain of real time is `rt`, and every other edge carries its
+//! own dependency. A derived edge is justified by the shortest path that its rule needs, found among
+//! the edges of earlier rounds only. Each edge is justified once.
 
 use consistory_history::KeyId;
 use consistory_order::{Chains, Edge, PathStep, Paths};

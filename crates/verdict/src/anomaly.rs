@@ -164,7 +164,7 @@ impl Anomaly {
                 "future read: a transaction reads what it writes only later"
             }
             Anomaly::BadRead(BadRead::ThinAir) => {
-                "thin-air read: a transaction reads a value that nobody wrote"
+                "thin-air read: a transaction reads a value that was never written"
             }
             Anomaly::BadRead(BadRead::IncompatibleOrder) => {
                 "incompatible orders: lists that were read do not fit into one version order"

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use consistory_atlas::{Question, ScanOptions, Space, scan_levels};
 use consistory_models::{ClientOrder, Definition, implies, levels, on_single_operations};
 
-use crate::shown;
+use crate::{separation, shown};
 
 /// Writes a table of all pairs of levels and the smallest histories that separate them.
 pub(crate) fn section(options: &ScanOptions) -> String {
@@ -64,17 +64,17 @@ pub(crate) fn section(options: &ScanOptions) -> String {
         );
     }
     for (i, text) in histories.iter().enumerate() {
-        let pairs: Vec<String> = questions
+        let pairs: Vec<(&str, &str)> = questions
             .iter()
             .zip(&found.answers)
             .filter(|(_, answer)| answer.as_ref().is_some_and(|history| shown(history) == *text))
-            .map(|(question, _)| format!("{} from {}", ids[question.allows], ids[question.forbids]))
+            .map(|(question, _)| (ids[question.allows], ids[question.forbids]))
             .collect();
         let number = i + 1;
         let _ = writeln!(
             page,
-            "\n### Level history {number}\n\nTells {}.\n\n```text\n{text}```",
-            pairs.join(", ")
+            "\n### Level history {number}\n\n{}\n\n```text\n{text}```",
+            separation(&pairs)
         );
     }
     page

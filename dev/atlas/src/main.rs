@@ -170,11 +170,31 @@ impl Sheet {
             |op| matches!(self.history.action(op), Action::Read { .. } | Action::Write { .. });
         self.history.ops().all(is_plain)
     }
+}
 
-    fn separates(&self) -> String {
-        let pairs: Vec<String> = self.pairs.iter().map(|(a, b)| format!("{a} from {b}")).collect();
-        pairs.join(", ")
+/// Lists the models that allow a history and those that forbid it, from pairs of such models.
+fn separation(pairs: &[(&str, &str)]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for &(allows, forbids) in pairs {
+        match groups.iter_mut().find(|(model, _)| *model == allows) {
+            Some((_, others)) => others.push(forbids),
+            None => groups.push((allows, vec![forbids])),
+        }
     }
+    let mut sentences: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
+    for (allows, others) in groups {
+        match sentences.iter_mut().find(|(_, known)| *known == others) {
+            Some((models, _)) => models.push(allows),
+            None => sentences.push((vec![allows], others)),
+        }
+    }
+    let sentences: Vec<String> = sentences
+        .iter()
+        .map(|(allow, forbid)| {
+            format!("Allowed by {}; forbidden by {}.", allow.join(", "), forbid.join(", "))
+        })
+        .collect();
+    sentences.join(" ")
 }
 
 /// Collects the histories of a survey, smallest first.
@@ -311,9 +331,9 @@ fn markdown(survey: &Survey, sheets: &[Sheet], options: &ScanOptions) -> String 
         let note = if sheet.known.is_some() { "; it need not be smallest" } else { "" };
         let _ = writeln!(
             page,
-            "\n### History {number}\n\nTells {}. {operations}, {sessions}, \
+            "\n### History {number}\n\n{} {operations}, {sessions}, \
              [{file}](../{file}){note}.\n\n```text\n{}```",
-            sheet.separates(),
+            separation(&sheet.pairs),
             sheet.text
         );
     }

@@ -4,7 +4,7 @@
 //! of its key in its own transaction, stays a read; the last write of a key in a transaction stays a
 //! write; everything else fails, and so counts for nothing. A list that was read becomes its last
 //! element, which names the version; an append becomes a write of its element. A read that no level
-//! allows gets a value that nobody wrote.
+//! allows gets a value that was never written.
 //!
 //! Beside that history stand the transaction of every operation, the order of transactions, and the
 //! pairs of writes that lists put in order. All of it is worked out here anew, without the evaluator.
@@ -287,7 +287,7 @@ impl<'h> Projector<'h> {
             b.key(history.key_name(key));
             b.set_initial(key, history.initial_value(key));
         }
-        // A value that the history does not have: nobody wrote it.
+        // A value that the history does not have: it was never written.
         let nobodys = (0..)
             .map(|n| Value::Str(format!("nobody's {n}").into()))
             .find(|value| history.values().find(value).is_none())

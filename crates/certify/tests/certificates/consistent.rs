@@ -84,9 +84,9 @@ fn a_rejection_says_which_part_and_why() {
             "t0:0 t0:1 t1:0 t1:1",
             "t1:1 reads from init:x, but t0:0 comes later",
         ),
-        ("sc", "t0: r(x,1)", "t0:0", "t0:0 reads a value that nobody wrote"),
-        ("cc", "t0: rmw(x,1,1)", "t0:0", "t0:0 reads a value that nobody wrote"),
-        ("sc", "t0: w(x,1)! ; t1: r(x,1)", "t1:0", "t1:0 reads a value that nobody wrote"),
+        ("sc", "t0: r(x,1)", "t0:0", "t0:0 reads a value that was never written"),
+        ("cc", "t0: rmw(x,1,1)", "t0:0", "t0:0 reads a value that was never written"),
+        ("sc", "t0: w(x,1)! ; t1: r(x,1)", "t1:0", "t1:0 reads a value that was never written"),
         (
             "cc",
             "t0: w(x,1) w(x,1); t1: r(x,1)",

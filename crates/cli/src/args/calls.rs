@@ -84,9 +84,9 @@ installed. Its nodes run in namespaces of their own, with root's rights or in us
 nothing is left behind. Clients run a workload while faults happen; what they saw is recorded in
 DIR/history.jsonl, judged, and shown in DIR/report.html. `--command` tests a system of your own.
 
-Or a target is jdk: and a class of java.util.concurrent, such as jdk:ConcurrentHashMap; it needs a JDK,
-from JAVA_HOME or the search path. Or it is rust: and a collection, such as rust:dashmap::DashMap, if
-this was built with the feature `collections`.
+Or a target is jdk: and a class of java.util.concurrent, such as jdk:ConcurrentHashMap; it needs a
+JDK, from JAVA_HOME or the search path. Or it is rust: and a collection, such as
+rust:dashmap::DashMap, if this was built with the feature `collections`.
 
 Examples:
   consistory test sqlite

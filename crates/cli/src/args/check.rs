@@ -27,7 +27,7 @@ Exit code: 0 all consistent, 1 some violation, 2 bad usage or unreadable input,
 
 pub(super) const KERNEL_HELP: &str = "\
 For each history that is sequentially consistent: how many pairs of writes of one
-variable there are, how many of them every witnessing store order has the same way round
+variable there are, how many of them every witnessing store order puts in the same order
 (the kernel), and how many of these the rules of ccv, ccm and wsc find. Then the same for
 all histories together, on average.
 
@@ -147,7 +147,8 @@ pub(crate) enum OrderName {
     None,
     /// The order of each session.
     Session,
-    /// The order of each session, and of transactions that do not overlap in time.
+    /// The order of each session and real time: a transaction that ends before another one starts
+    /// comes before it.
     Realtime,
 }
 
@@ -166,11 +167,13 @@ impl From<OrderName> for ClientOrder {
 pub(crate) enum EngineName {
     /// All of them side by side; the first answer counts.
     Auto,
-    /// Cases: two writes that are not ordered come in one order or in the other.
+    /// Case split: both orders of two unordered writes are tried.
     Split,
-    /// The frontier search: how far each session has come; cases only to write down a refutation.
+    /// Frontier search: a state counts the operations of each session that are done; a refutation
+    /// is then written down as a case split.
     Frontier,
-    /// A SAT solver that learns from contradictions; cases only to write down a refutation.
+    /// A SAT solver that learns from contradictions; a refutation is then written down as a case
+    /// split.
     Sat,
 }
 

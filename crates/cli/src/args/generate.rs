@@ -38,8 +38,8 @@ pub(crate) struct GenerateArgs {
     /// Write an object's calls as they happen, as events that `watch` reads.
     #[arg(long, requires = "object", conflicts_with_all = ["to", "count", "memory"])]
     pub(crate) events: bool,
-    /// The share of calls that never return of which not even that is written; their sessions go on
-    /// under other names.
+    /// The share of the calls that never return for which not even an `info` event is written;
+    /// their sessions go on under new names.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = units::share, requires = "events")]
     pub(crate) unannounced: f64,
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub(crate) struct TransactionArgs {
     /// The isolation level that the store has exactly: rc, ra, tcc, pc, psi, si or ser.
     #[arg(long, default_value = "ser", requires = "transactions")]
     pub(crate) level: Store,
-    /// The order that the store respects besides: none, session or realtime.
+    /// The order between transactions that the store also respects: none, session or realtime.
     #[arg(long, default_value = "session", requires = "transactions")]
     pub(crate) order: ClientOrder,
     /// Number of operations per transaction: a number or a range such as 2..6.

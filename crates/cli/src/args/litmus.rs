@@ -25,7 +25,7 @@ pub(crate) enum LitmusCommand {
     /// Write the minimal tests that show what one memory model allows and another does not.
     #[command(after_help = SUITE_HELP)]
     Generate(SuiteArgs),
-    /// Write tests anew: in one layout, or in another language.
+    /// Rewrite tests in a uniform layout, or translate them into another language.
     #[command(after_help = LITMUS_CONVERT_HELP)]
     Convert(LitmusConvertArgs),
     /// Run tests on this machine's processor, and count what is seen.
@@ -130,7 +130,7 @@ pub(crate) struct OutcomesArgs {
     /// Folders where .cat files that a model includes are looked for.
     #[arg(long, short = 'I', value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
-    /// The bell file that a model goes with [default: the one of its name beside it].
+    /// The bell file of the model [default: the file of the same name in its folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) bell: Option<PathBuf>,
     /// Variants that a model asks about, such as lkmmv2.
@@ -166,8 +166,9 @@ pub(crate) struct RunArgs {
     /// Files and folders of .litmus tests, or - for standard input.
     #[arg(value_name = "TEST", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Memory models that the processor is held to, as for `outcomes`: ids, and paths of .cat files
-    /// [default: tso on x86-64, aarch64 for tests of AArch64, rmo for others there].
+    /// Memory models that have to allow everything that is seen: ids as for `outcomes`, and paths
+    /// of .cat files [default: tso on x86-64; on AArch64, aarch64 for its own tests and rmo for
+    /// others].
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
     /// Folders where .cat files that a model includes are looked for.
@@ -192,8 +193,8 @@ pub(crate) struct LitmusConvertArgs {
     /// Files and folders of .litmus tests, or - for standard input.
     #[arg(value_name = "TEST", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Another language: for tests of C11 aarch64, riscv, power, x86 or a table of instructions, for
-    /// tests of x86 and LISA lisa or x86 [default: the language that the test has].
+    /// The language to translate into. For tests of C11: aarch64, riscv, power, x86 or a table of
+    /// instructions; for tests of x86 and LISA: lisa or x86 [default: the language of the test].
     #[arg(long, value_name = "LANGUAGE")]
     pub(crate) to: Option<String>,
     /// Write each test into a file of its name in this folder.
@@ -224,7 +225,7 @@ pub(crate) struct LitmusContrastArgs {
     /// A memory model: an id as for outcomes, or the path of a definition, protocol or machine.
     #[arg(long, value_name = "MODEL")]
     pub(crate) left: String,
-    /// Another memory model.
+    /// The memory model to compare it with, given in the same way.
     #[arg(long, value_name = "MODEL")]
     pub(crate) right: String,
     /// How the left model is specified [default: axiomatic, and the style that a file has].
@@ -243,8 +244,8 @@ pub(crate) struct LitmusContrastArgs {
     /// The table for the right model.
     #[arg(long, value_name = "TABLE")]
     pub(crate) right_mapping: Option<String>,
-    /// How many fences, dependencies and accesses other than the first kind of the table a program
-    /// may have [default: any number].
+    /// How many decorations a program may have: fences, dependencies, and accesses of another kind
+    /// than the first one in the table [default: any number].
     #[arg(long, value_name = "N")]
     pub(crate) decorations: Option<usize>,
     /// Only look for what this side allows and the other forbids.
@@ -253,7 +254,7 @@ pub(crate) struct LitmusContrastArgs {
     /// Folders where .cat files that a model includes are looked for.
     #[arg(long, short = 'I', value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
-    /// The bell file that a model goes with [default: the one of its name beside it].
+    /// The bell file of the model [default: the file of the same name in its folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) bell: Option<PathBuf>,
     /// Variants that a model asks about, such as lkmmv2.
@@ -278,8 +279,8 @@ pub(crate) struct LitmusContrastArgs {
     /// Try dependencies too, if one of the models knows them.
     #[arg(long)]
     pub(crate) dependencies: bool,
-    /// Run programs too that the conflict graph calls redundant, and with a table programs of one
-    /// thread with more than two decorations.
+    /// Also run redundant programs: those whose conflict graph is not strongly connected and, with
+    /// a table, those of one thread with more than two decorations.
     #[arg(long)]
     pub(crate) keep_redundant: bool,
     /// List every minimal difference up to the bound.

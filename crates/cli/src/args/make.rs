@@ -15,8 +15,8 @@ pub(crate) struct ConvertArgs {
     /// The format to write.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Format,
-    /// Leave times out, for formats that have none; with them operations that failed, and the doubt
-    /// about unknown writes that end their sessions, which then count as done.
+    /// Leave out times, for formats that have none. Failed operations and indeterminate reads are
+    /// left out, too, and an indeterminate write that ends its session counts as done.
     #[arg(long)]
     pub(crate) without_times: bool,
     /// How much memory a history may take while it is read, such as 512MiB.
@@ -91,14 +91,14 @@ pub(crate) struct RecordCpuArgs {
 }
 
 pub(super) const MERGE_HELP: &str = "\
-Every part must be there once, complete, and of the same run: the same command with the same inputs and
-options, apart from --part and --jobs.
+Every part must be there once, complete, and of the same run: the same command with the same inputs
+and options, apart from --part and --jobs.
 
 Examples:
-  parallel consistory check runs/ --model sc --format json --part {}/8 '>' part-{}.jsonl ::: 1 2 3 4 5 6 7 8
+  seq 8 | parallel consistory check runs/ --model sc --format json --part {}/8 '>' part-{}.jsonl
   consistory merge part-*.jsonl --output verdicts.jsonl
 
-Exit code: that of the whole run; 2 if a part is missing, incomplete, doubled or of another run.";
+Exit code: that of the whole run; 2 if a part is missing, incomplete, given twice or of another run.";
 
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {

@@ -97,7 +97,7 @@ pub(crate) enum Command {
     Record(RecordArgs),
     /// Run litmus tests under memory models, and find what tells two models apart.
     Litmus(LitmusArgs),
-    /// Judge an object's calls as they come, and stop at the first that nothing explains.
+    /// Judge an object's calls as they come, and stop at the first violation.
     #[command(after_help = WATCH_HELP)]
     Watch(WatchArgs),
     /// Test a database under faults, or a collection, and judge and shrink what it did.
@@ -112,7 +112,7 @@ pub(crate) enum Command {
     /// Serve a local page where histories, litmus tests, protocols and models can be tried.
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
-    /// Show the catalogue of models.
+    /// Show the built-in models.
     Models(ModelsArgs),
     /// Find smallest histories that one model allows and another forbids.
     #[command(after_help = CONTRAST_HELP)]
@@ -219,7 +219,7 @@ impl DrawArgs {
 pub(crate) enum OutputFormat {
     /// For people.
     Text,
-    /// One line of JSON per history.
+    /// JSON lines, for other programs.
     Json,
 }
 

@@ -10,9 +10,9 @@ use super::{DrawArgs, JobsArgs, MemoryArgs, OutputFormat, PartArgs, bound};
 use crate::units;
 
 pub(super) const CONTRAST_HELP: &str = "\
-Goes through all histories by size, each once up to the names of sessions, variables
-and values; no value is written twice. Of models of the catalogue, operations that
-cannot make a difference are left out.
+Tries all histories by size, up to renaming of sessions, variables and values; no value
+is written twice. If both models are built in, operations that cannot make a difference
+are left out.
 
 Examples:
   consistory contrast tso sc
@@ -27,7 +27,7 @@ pub(crate) struct ContrastArgs {
     /// The id of a model of registers or of an isolation level, or a path to a definition file.
     #[arg(value_name = "A")]
     pub(crate) first: String,
-    /// Another.
+    /// The model or isolation level to compare it with, given in the same way.
     #[arg(value_name = "B")]
     pub(crate) second: String,
     /// Largest number of operations of a history.
@@ -39,10 +39,10 @@ pub(crate) struct ContrastArgs {
     /// How many variables at most; operations and variables together are at most 16.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) variables: Option<u16>,
-    /// Have fences.
+    /// Try histories with fences, too.
     #[arg(long)]
     pub(crate) fences: bool,
-    /// Have read-modify-writes.
+    /// Try histories with read-modify-writes, too.
     #[arg(long)]
     pub(crate) rmws: bool,
     /// The order of transactions that isolation levels respect: none, session or realtime.
@@ -68,8 +68,8 @@ pub(crate) struct ContrastArgs {
 }
 
 pub(super) const ATLAS_HELP: &str = "\
-Contrasts every pair of models of registers of the catalogue: an implication that is proved, a smallest
-history that tells the two apart, or nothing up to the bounds.
+Contrasts every pair of built-in models of registers, and finds an implication that is proved, a
+smallest history that tells the two apart, or nothing up to the bounds.
 
 Examples:
   consistory atlas
@@ -103,11 +103,12 @@ pub(crate) struct AtlasArgs {
 /// The order of transactions that the clients bring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum OrderArg {
-    /// None but that of the initial transaction.
+    /// Nothing, except that the initial transaction comes first.
     None,
     /// The order of each session.
     Session,
-    /// The order of each session, and real time.
+    /// The order of each session and real time: a transaction that ends before another one starts
+    /// comes before it.
     Realtime,
 }
 

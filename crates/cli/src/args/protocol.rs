@@ -35,8 +35,8 @@ Examples:
   my-simulator | consistory verify --descriptor -
 
 Exit code: 0 all proved, or with --plain nothing wrong, 1 some violation, 2 bad usage or unreadable
-input, 3 some undecided and no violation, 4 something without loads or stores, of which nothing is
-proved.";
+input, 3 some undecided and no violation, 4 nothing is proved about some input, because it has no
+loads or no stores.";
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {

@@ -25,10 +25,10 @@ pub(crate) struct ServeArgs {
     /// The address to listen on; any but a loopback address can be reached by others.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) listen: IpAddr,
-    /// How long each question of the page may take, such as 500ms, 30s.
+    /// How long each request of the page may take, such as 500ms, 30s.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration)]
     pub(crate) budget: Duration,
-    /// How much memory each question may take, such as 512MiB.
+    /// How much memory each request may take, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = units::size)]
     pub(crate) memory: u64,
     /// How long a text may be, such as 4MiB.

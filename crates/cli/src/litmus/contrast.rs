@@ -147,8 +147,8 @@ fn text(
         };
     }
     if found.differences.is_empty() && !args.keep_redundant && is_own {
-        text += "note: redundant programs were not run, which need not be safe for a definition of \
-                 one's own; --keep-redundant runs them\n";
+        text += "note: redundant programs were not run, which may miss a difference from a definition \
+                 of your own; --keep-redundant runs them\n";
     }
     for (at, difference) in found.differences.iter().enumerate() {
         if at > 0 {

@@ -158,7 +158,7 @@ fn read(name: &str, style: Option<Style>) -> Result<Model, CliError> {
     Ok(Model { id: name.to_owned(), style, kind })
 }
 
-/// Reads a definition file; what it includes is found beside it, or in the catalogue.
+/// Reads a definition file; what it includes is found in the same folder, or among the built-in ones.
 fn load(path: &Path) -> Result<MemoryModel, CliError> {
     let text = read_text(path).map_err(|error| CliError::file("read", path, error))?;
     let folder = path.parent().unwrap_or(Path::new("."));

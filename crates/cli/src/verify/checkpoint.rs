@@ -1,4 +1,4 @@
-//! Checkpoints as files: written beside their place and moved there, so that the place always has
+//! Checkpoints as files: written to a temporary file and moved, so that the destination always has
 //! a whole one. Nothing that is not a checkpoint is ever replaced.
 
 use std::fs::File;
@@ -88,7 +88,7 @@ fn destination(path: &Path) -> std::io::Result<Destination> {
     refused(if kind.is_dir() { "it is a folder" } else { "it is neither a file nor a device" })
 }
 
-/// Writes a checkpoint: to a file beside its place that is moved there, so that the place always has
+/// Writes a checkpoint to a temporary file, then moves it, so that the destination always has
 /// a whole one.
 fn write(path: &Path, snapshot: &Snapshot<'_>) -> std::io::Result<()> {
     let path = match destination(path)? {

@@ -129,7 +129,7 @@ fn level_text(state: &LevelState, watcher: &LevelWatcher, format: OutputFormat) 
     let reason = match (state.undecided, unexplained) {
         (0, 0) => None,
         (0, count) => {
-            Some(format!("{count} reads of versions that were forgotten, or that nobody wrote"))
+            Some(format!("{count} reads of versions that were forgotten or never written"))
         }
         (count, _) => Some(format!("{count} windows were not decided: {}", state.reason)),
     };

@@ -258,7 +258,7 @@ impl Reader {
         };
         let is_right = depth + 1 == self.stack.len();
         if !is_right {
-            let open = self.stack.last().expect("something lies above what is closed");
+            let open = self.stack.last().expect("a bracket above the closed one is still open");
             let expected = open.bracket.close();
             let message = format!("`{found}` where `{expected}` was expected");
             let hint = format!("what it is to close opens in line {}", open.place.line);

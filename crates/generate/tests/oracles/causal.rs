@@ -47,7 +47,7 @@ struct Execution {
 }
 
 impl Execution {
-    /// Relates the operations, unless a read finds what nobody wrote.
+    /// Relates the operations, unless a read finds a value that was never written.
     fn new(history: &Small) -> Option<Self> {
         let initial = |variable| Op { session: None, reads: None, writes: Some((variable, 0)) };
         let mut ops: Vec<Op> = (0..history.variables() as u32).map(initial).collect();

@@ -167,7 +167,7 @@ impl<'t> Found<'t> {
                             Some(Held::Constant(value)) => {
                                 return Ok((*value == wanted).to_string());
                             }
-                            _ => return Err("the condition asks for what is computed".to_owned()),
+                            _ => return Err("the condition asks for a computed value".to_owned()),
                         }
                     }
                     Source::Memory { address, .. } => match test.code.locate(address) {

@@ -2,7 +2,7 @@
 //!
 //! The SVG shows a machine for two threads and two locations as the paper's figures do: a row a
 //! stage, solid lines for requests on their way down, dashed ones for answers on their way up.
-//! It uses presentation attributes only, so that it can stand beside others in one page.
+//! It uses presentation attributes only, so that it can stand next to others on one page.
 
 use std::fmt::Write as _;
 

@@ -1,17 +1,19 @@
-//! All outcomes of a program on a machine: depth first through its states.
+//! Finds all outcomes of a program on a machine by depth-first search through the machine's states.
 //!
-//! Three things keep the search small. A state that was seen is not explored again (state
-//! caching). A step that commutes with the one taken is not tried behind it if it was tried beside
-//! it (Godefroid's sleep sets); a state that is met again with another sleep set has only those
-//! steps explored that slept before and are awake now. And where the steps of one component
-//! commute with whatever the others can ever do, they alone are explored (a persistent set): a
-//! write into a queue, an access to a location that nobody else will touch. States have no cycles,
-//! each step brings the program forward, so no step is put off for ever.
+//! Three techniques keep the search small:
+//! - State caching: a state that was visited is not explored again.
+//! - Sleep sets (Godefroid): of two steps of a state that commute, only one order is explored. If a
+//!   state is reached again with another sleep set, only the steps that slept at every earlier visit
+//!   and do not sleep now are explored.
+//! - Persistent sets: if the steps of one component commute with every step that the others can
+//!   still take, only that component's steps are explored. Examples are a write into a queue, and
+//!   an access to a location that no other component will touch. Every step makes progress, so
+//!   there are no cycles of states and no step is postponed for ever.
 //!
-//! Cost: the reachable states, which are exponential in threads and in writes on their way; the
-//! outcomes of a test of six accesses take some microseconds. The search stops without an answer
-//! when its budget is spent. Where reads are many and nothing depends on them, `future.rs` finds the
-//! outcomes instead.
+//! Cost: the number of reachable states, which is exponential in the number of threads and of
+//! buffered writes; a test of six accesses takes some microseconds. The search stops without an
+//! answer when its budget is spent. If there are many reads on which nothing depends, `future.rs`
+//! finds the outcomes instead.
 
 use std::hash::Hasher;
 

@@ -130,7 +130,7 @@ fn extend(operations: usize, first: usize, chosen: &mut Vec<usize>, visit: &mut 
     if chosen.len() == operations {
         let writes = |key: usize| chosen.iter().filter(|&&c| c == key).count();
         let is_read = |c: usize| c >= 2 && (c - 2) % 3 <= writes((c - 2) / 3);
-        // A read of a value that nobody wrote is a violation of everything: one kind is enough.
+        // A read of a value that was never written violates every model: one kind is enough.
         if chosen.iter().all(|&c| c < 2 || is_read(c)) {
             let mut next = [0, 0];
             let ops: Vec<String> = chosen

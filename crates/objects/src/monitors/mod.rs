@@ -184,30 +184,34 @@ impl Pattern {
     /// Describes the violation in a sentence.
     pub fn about(self) -> &'static str {
         match self {
-            Pattern::ThinAir => "a value comes out that nothing has put in",
+            Pattern::ThinAir => "a value comes out that was never put in",
             Pattern::BeforeItsInsertion => "a value comes out before it is put in",
             Pattern::RemovedTwice => "a value comes out twice",
             Pattern::Overwritten => {
-                "a value is read though whatever wrote it was overwritten, or comes later"
+                "a value is read although every write of it was overwritten or comes later"
             }
             Pattern::TwoValuesAtOnce => "two values must be in the register at one time",
             Pattern::Interrupted => {
                 "a value must be written while another is in the register throughout"
             }
-            Pattern::MissingThoughThere => "an element is found missing while it must be there",
-            Pattern::FoundThoughGone => "an element is found though it must be gone",
+            Pattern::MissingThoughThere => {
+                "an element is reported missing while it must be present"
+            }
+            Pattern::FoundThoughGone => "an element is found although it must have been removed",
             Pattern::OutOfOrder => {
                 "one value goes in before another and comes out after it, or never"
             }
             Pattern::EmptyThoughNot => {
-                "something is in the object throughout a call that found it empty"
+                "the object is nonempty throughout a call that found it empty"
             }
             Pattern::NoBottom => "values overlap so that none of them can lie below the others",
             Pattern::Overtaken => {
-                "something that comes first is in the object whenever a value may have come out"
+                "a value of higher priority is in the object whenever a value may have come out"
             }
-            Pattern::Forked => "two reads disagree about what was appended to what",
-            Pattern::Stale => "something is read though more had been appended to it before",
+            Pattern::Forked => "two reads disagree about the order of appends",
+            Pattern::Stale => {
+                "an old value is read, although more had been appended before the read"
+            }
         }
     }
 }

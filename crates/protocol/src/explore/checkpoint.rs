@@ -1,9 +1,10 @@
-//! Checkpoints: a search as bytes, to go on from.
+//! Checkpoints: the state of a search as bytes, from which it can be continued.
 //!
-//! A checkpoint is a sequence of 64-bit words, little-endian: what it is of, how far the search got,
-//! the tables of the visited states without their indices, and a checksum of all that. It is as
-//! small as the states are in memory, and read in bounded pieces, so a damaged length does no harm.
-//! Who reads it may have another number of threads: states are then distributed again.
+//! A checkpoint is a sequence of 64-bit little-endian words: the identity of the description and
+//! the options, the progress of the search, the tables of the visited states without their
+//! indices, and a checksum. It takes as many bytes as the states in memory. It is read in bounded
+//! pieces, so a damaged length does no harm. If the search is continued with another number of
+//! threads, the states are distributed again.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -22,7 +23,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"cnstyck3");
 /// No state has more words than this.
 const MAX_STATE_WORDS: u64 = 1 << 32;
 
-/// A search that was written down, as far as it got.
+/// The saved state of a search.
 #[derive(Debug)]
 pub struct Checkpoint {
     identity: Identity,
@@ -34,7 +35,7 @@ pub struct Checkpoint {
     pub(crate) at: Vec<u32>,
 }
 
-/// What a checkpoint is of.
+/// The description and the options that a checkpoint belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Identity {
     /// A hash of the version that wrote it: another one may lay out states in another way.
@@ -54,22 +55,22 @@ pub enum CheckpointError {
     /// Reading failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The bytes are something else.
+    /// The bytes are not a checkpoint.
     #[error("this is not a checkpoint")]
     Foreign,
-    /// The bytes are not those that were written.
+    /// The checksum is wrong.
     #[error("the checkpoint is damaged")]
     Damaged,
 }
 
-/// Why a checkpoint does not go with what is to be explored.
+/// Why a checkpoint does not fit the search that is to continue it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Mismatch {
     /// Another version wrote it.
     #[error("the checkpoint was written by another version of this program")]
     Version,
-    /// It is of another description.
-    #[error("the checkpoint is of another description")]
+    /// It belongs to another description.
+    #[error("the checkpoint belongs to another description")]
     Description,
     /// It was made with other options.
     #[error("the checkpoint was made {was}, and this search is {is}")]

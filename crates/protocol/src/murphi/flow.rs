@@ -140,13 +140,14 @@ fn computes(program: &Program, data: TypeId, function: FunctionId) -> bool {
 struct Analysis<'a> {
     program: &'a Program,
     data: TypeId,
-    /// What the stores of the current rule store.
+    /// The variables that the stores of the current rule store.
     stored: Vec<VarId>,
-    /// For each alias what it is an alias of.
+    /// For each alias, the variable that it stands for.
     roots: FxHashMap<VarId, VarId>,
-    /// From which variable data flows to which; to nothing if it leaves what can be a ghost.
+    /// Data flows between variables: source and target, or `None` if data flows to something that
+    /// cannot be a ghost.
     flows: Vec<(VarId, Option<VarId>)>,
-    /// The functions that were looked at.
+    /// The functions that were analysed.
     seen: FxHashSet<FunctionId>,
     problems: Vec<Problem>,
 }

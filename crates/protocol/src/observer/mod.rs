@@ -48,7 +48,7 @@ pub enum Failure {
         block: Block,
     },
     /// A processor loads, or a step serializes, a store to another block.
-    #[error("the value of a store to {found} is taken for one of {expected}")]
+    #[error("the value of a store to {found} is used as a value of {expected}")]
     OtherBlock {
         /// The block that the operation is about.
         expected: Block,
@@ -75,7 +75,7 @@ pub enum Failure {
         /// The block.
         block: Block,
     },
-    /// The constraint graph has a cycle, or is none.
+    /// The constraint graph has a cycle, or the descriptor does not describe a constraint graph.
     #[error("{0}")]
     Rejected(#[from] Reason),
     /// Whichever order the pending stores take, the constraint graph gets a cycle.
