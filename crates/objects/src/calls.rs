@@ -250,8 +250,8 @@ impl<'h> Calls<'h> {
         self.history.value(id)
     }
 
-    /// Checks whether somewhere an operation of a session ends at the very time at which the next
-    /// one starts, so that only the session's order tells which is first.
+    /// Checks whether an operation of some session ends at the very time at which the next one
+    /// starts, so that only the session's order determines their order.
     pub fn sessions_meet(&self) -> bool {
         let mut ends: FxHashMap<(SessionId, i64), CallIndex> = FxHashMap::default();
         self.places().any(|place| {
