@@ -163,7 +163,9 @@ impl<'h> Pieces<'h> {
                 (*from, shown) = (before.len(), appends);
             }
         }
-        let Some(first) = bases.iter().map(|&(from, _)| from).min() else { return Composition::Impossible };
+        let Some(first) = bases.iter().map(|&(from, _)| from).min() else {
+            return Composition::Impossible;
+        };
         // Number of ways to reach each position, and the append that ends there.
         let mut ways = vec![0u8; text.len() + 1 - first];
         let mut by: Vec<Option<usize>> = vec![None; ways.len()];
@@ -217,7 +219,9 @@ impl<'h> Pieces<'h> {
                 && let Some(further) = rest.iter().map(appended).collect()
             {
                 match made {
-                    Composition::Impossible => made = Composition::Unique { base, shown: 0, further },
+                    Composition::Impossible => {
+                        made = Composition::Unique { base, shown: 0, further }
+                    }
                     _ => return Composition::Several,
                 }
             }
