@@ -113,7 +113,7 @@ fn wrong_usage_is_explained() {
         ("test sqlite --set journal=none", "is one of wal, delete"),
         ("test sqlite --faults kill", "`kill` needs a node, and there are no nodes"),
         ("test mariadb --faults kill,partition", "`partition` needs two nodes, and there is one"),
-        ("test sqlite --model chess", "no model is called `chess`"),
+        ("test sqlite --model chess", "there is no model `chess`"),
         ("test sqlite --model ser", "ser"),
         ("test etcd --workload queue", "it can run register, "),
         ("test redis --faults earthquake", "there is no fault `earthquake`"),

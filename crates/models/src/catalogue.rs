@@ -30,7 +30,7 @@ pub struct Model {
 
 /// The error of an id that no model of the catalogue has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no model is called `{id}`")]
+#[error("there is no model `{id}`")]
 pub struct UnknownModel {
     /// The id.
     pub id: String,
