@@ -90,7 +90,7 @@ fn levels(
     systems: &[String],
 ) -> Result<(), Box<dyn std::error::Error>> {
     println!(
-        "| system | settings | workload | faults | operations | strongest that held | violations in 3 runs | smallest violation |"
+        "| system | settings | workload | faults | operations | strongest models that held | violations in 3 runs | smallest violation |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for Row(system, settings, workload, faults, seconds) in ROWS {

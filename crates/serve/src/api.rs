@@ -472,7 +472,7 @@ impl Task<'_> {
             (None, None) => {
                 let message = match isa_model_ids().any(|known| known == id) {
                     true => format!("{id} runs tests of its own instruction set or language only"),
-                    false => format!("no memory model is called `{id}`"),
+                    false => format!("there is no memory model `{id}`"),
                 };
                 return Err(Refusal::Sentence(message, None));
             }

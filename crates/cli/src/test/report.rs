@@ -93,7 +93,7 @@ fn case(findings: &Findings, scenes: &[Scene]) -> Case {
     ];
     case.facts.extend(judged.facts.iter().cloned());
     if !judged.strongest.is_empty() {
-        case.facts.push(("strongest that held".to_owned(), judged.strongest.join(", ")));
+        case.facts.push(("strongest models that held".to_owned(), judged.strongest.join(", ")));
     }
     for fault in &findings.faults {
         case.facts.push((fault.name.clone(), told(findings, fault)));

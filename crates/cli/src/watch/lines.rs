@@ -162,8 +162,8 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
         // Nothing is removed that was there before, not even a socket that nobody listens at.
         if std::fs::symlink_metadata(path).is_ok() {
             return Err(CliError::with_hint(
-                format!("cannot listen at {address}: there is something already"),
-                "choose another path, or remove what is there",
+                format!("cannot listen at {address}: the path already exists"),
+                "choose another path, or remove the existing file",
             ));
         }
         listen_unix(path, sender).map_err(failed)?;
@@ -244,7 +244,7 @@ fn serve(
     });
     if let Err(error) = started {
         // The client finds its connection closed before anything of it was taken.
-        let what = format!("connection {connection} is refused, no thread for it");
+        let what = format!("connection {connection} is refused: no thread can be started");
         report(&CliError::Io { what, error });
     }
 }
