@@ -131,7 +131,7 @@ impl Model {
             }
             (Model::OwnLevel { definition, order, .. }, Proof::Registers(certificate)) => {
                 if let Some(via) = via {
-                    let reason = format!("{via} says nothing about {}", self.id());
+                    let reason = format!("a verdict on {via} does not settle {}", self.id());
                     return Err(Rejection::Unproved { reason });
                 }
                 let budget = &options.budget;

@@ -60,7 +60,7 @@ pub(crate) fn accept(
     if let Some(weaker) = &weaker
         && !(claim == Outcome::Violation && object_model_implies(&model.id, &weaker.id))
     {
-        return Err(unproved(format!("{} says nothing about {}", weaker.id, model.id)));
+        return Err(unproved(format!("a verdict on {} does not settle {}", weaker.id, model.id)));
     }
     let judged_by = weaker.as_ref().unwrap_or(model);
     certify_object(history, object, judged_by, certificate, budget).map_err(|rejection| {

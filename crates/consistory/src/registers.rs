@@ -36,7 +36,7 @@ pub(crate) fn accept(
 ) -> Result<(), Rejection> {
     let accepted = match via {
         Some(other) if !settles(other, model, claim) => {
-            let reason = format!("{other} says nothing about {}", model.id());
+            let reason = format!("a verdict on {other} does not settle {}", model.id());
             return Err(Rejection::Unproved { reason });
         }
         Some(other) => certify_within(history, other, claim, certificate, options),
