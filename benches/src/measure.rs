@@ -1,18 +1,18 @@
-//! Times, the memory and processor time of this process, and how a person reads them.
+//! Measures times, memory and processor time of this process, and formats them.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long an action is repeated to tell how long it takes, and how often at least: a run that
-/// another process interrupts must not count for much.
+/// Time for which an action is repeated to measure it, and smallest number of runs, so that a run
+/// interrupted by another process has little effect.
 const REPEATED_FOR: Duration = Duration::from_millis(2);
 const LEAST_RUNS: usize = 9;
 
-/// How many ticks of the processor's clock Linux reports as a second, on every platform.
+/// Number of clock ticks per second that Linux reports, on every platform.
 const TICKS: f64 = 100.0;
 
-/// Returns what an action returns and how long it takes: the median of the runs that fit into a few
-/// milliseconds, after one that does not count.
+/// Returns the result of an action and its time: the median of the runs that fit into a few
+/// milliseconds, after a first run that does not count.
 pub fn repeated<T>(mut action: impl FnMut() -> T) -> (T, Duration) {
     let result = action();
     let mut times = Vec::new();
@@ -23,14 +23,14 @@ pub fn repeated<T>(mut action: impl FnMut() -> T) -> (T, Duration) {
     (result, median(times))
 }
 
-/// Returns what an action returns and how long it took, once.
+/// Returns the result of an action and the time of a single run.
 pub fn once<T>(action: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     let result = action();
     (result, started.elapsed())
 }
 
-/// Returns the most memory that this process has held so far, in bytes.
+/// Returns the peak memory of this process in bytes.
 pub fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

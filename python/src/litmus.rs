@@ -18,7 +18,8 @@ use std::sync::Arc;
 use crate::court::seconds;
 use crate::error::{malformed, simple};
 
-/// How often a jump back is followed, as `consistory litmus outcomes` does unless it is told otherwise.
+/// Largest number of times that a backward jump is followed; the default of
+/// `consistory litmus outcomes`.
 const UNROLL: u8 = 2;
 
 /// A memory model in one of its styles.
@@ -232,7 +233,7 @@ pub(crate) fn outcomes<'py>(
     Ok(result)
 }
 
-/// Finds the smallest programs that tell two memory models apart.
+/// Finds the smallest programs that separate two memory models.
 #[pyfunction]
 #[pyo3(signature = (
     left, right, bound=4, style="axiomatic", all=false, fences=true, dependencies=false,
