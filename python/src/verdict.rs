@@ -87,8 +87,7 @@ impl Verdict {
         py.import("json")?.call_method1("loads", (text,)).map(Some)
     }
 
-    /// The reason why the checker rejected the certificate, or `None`; after a rejection the
-    /// outcome is undecided.
+    /// The reason why the checker rejected the certificate, or `None`; a rejected verdict is undecided.
     #[getter]
     fn rejection(&self) -> Option<&str> {
         self.inner.rejection()
