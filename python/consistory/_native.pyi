@@ -161,8 +161,8 @@ class History:
     ) -> Tuple[_Outcome, Optional[str]]:
         """Decides by the model's definition, with the slow reference evaluator.
 
-        Returns the verdict's word and the pattern of a violation. Histories of up to
-        `max_operations` operations are decided; for the others, and when the time is over, the word is
+        Returns the verdict as a word, and the pattern of a violation. Histories of up to
+        `max_operations` operations are decided; for larger ones, and after a timeout, the word is
         `undecided`.
         """
     def check(self, *models: Union[Model, Iterable[Model]], **options: Unpack[Options]) -> Report:
@@ -186,7 +186,7 @@ class Verdict:
         """The id of the model."""
     @property
     def verdict(self) -> _Outcome:
-        """`consistent`, `violation` or `undecided`."""
+        """The outcome: `consistent`, `violation` or `undecided`."""
     @property
     def is_consistent(self) -> bool:
         """Whether the history satisfies the model."""
@@ -195,7 +195,7 @@ class Verdict:
         """Whether the history violates the model."""
     @property
     def is_minimal(self) -> Optional[bool]:
-        """For the verdict on a shrunk history, whether nothing more can be left out."""
+        """For a shrunk history, whether no further operation can be removed."""
     @property
     def pattern(self) -> Optional[str]:
         """A short description of the violation, or `None`."""
@@ -213,7 +213,7 @@ class Verdict:
         """The proof of the outcome as dictionaries and lists, or `None` if it is undecided."""
     @property
     def rejection(self) -> Optional[str]:
-        """The reason why the checker rejected the certificate, or `None`; a rejected verdict is undecided."""
+        """The checker's reason to reject the certificate, or `None`; the outcome is then undecided."""
     @property
     def seconds(self) -> float:
         """The time of judging, in seconds."""
@@ -248,7 +248,7 @@ class Report:
     def __contains__(self, model: object, /) -> bool: ...
     @property
     def source(self) -> str:
-        """Where the history comes from."""
+        """The source of the history."""
     @property
     def index(self) -> int:
         """The index of the history in its source, counted from 0."""
@@ -315,7 +315,7 @@ class Court:
     ) -> Dict[str, Any]:
         """Judges all the histories of some items and returns the verdicts as columns of a table.
 
-        Errors are rows too: `error` holds their text, and there is no verdict.
+        Errors are rows too: `error` contains their text, and there is no verdict.
         """
 
 @final
@@ -323,15 +323,16 @@ class Cases(Iterator[History]):
     def __next__(self) -> History: ...
 
 def read(paths: Sequence[Any], format: Optional[str] = None) -> Cases:
-    """Reads the histories of files and folders as they are asked for."""
+    """Reads the histories of files and folders when they are requested."""
 def inputs(paths: Sequence[Any]) -> List[str]:
-    """Lists the inputs that paths stand for: files as they are, and the histories in folders."""
+    """Lists the inputs that paths denote: files themselves, and the histories in folders."""
 def read_bytes(
     data: bytes, source: str = "bytes", format: Optional[str] = None, lines_before: int = 0
 ) -> List[History]:
     """Reads the histories of a file's bytes, which may be compressed.
 
-    `lines_before` is the number of lines of the file before these bytes, for the places of errors.
+    `lines_before` is the number of lines of the file before these bytes, for the positions of
+    errors.
     """
 def parse_texts(
     text: str, format: Optional[str] = None, source: str = "text"
@@ -349,7 +350,7 @@ class LineCutter:
     def feed(self, block: bytes) -> None:
         """Adds the next bytes of the file."""
     def finish(self) -> List[_Piece]:
-        """Returns the pieces of all that was added, as `split_jsonl` does."""
+        """Returns the pieces of all bytes that were added, like `split_jsonl`."""
 
 def contrast(
     first: str,

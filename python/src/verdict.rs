@@ -87,7 +87,7 @@ impl Verdict {
         py.import("json")?.call_method1("loads", (text,)).map(Some)
     }
 
-    /// The reason why the checker rejected the certificate, or `None`; a rejected verdict is undecided.
+    /// The checker's reason to reject the certificate, or `None`; the outcome is then undecided.
     #[getter]
     fn rejection(&self) -> Option<&str> {
         self.inner.rejection()
