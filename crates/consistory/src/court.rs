@@ -786,7 +786,7 @@ impl Court {
         self.group.or((named == 0).then_some(Group::Strongest))
     }
 
-    /// Has the certificates checked and builds the verdicts.
+    /// Passes the certificates to the checker and builds the verdicts.
     fn report<'h>(
         &self,
         history: Held<'h>,

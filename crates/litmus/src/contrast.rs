@@ -41,7 +41,7 @@ pub struct ContrastOptions {
     pub jobs: usize,
 }
 
-/// Which differences are wanted.
+/// Selection of differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// The first difference.

@@ -375,7 +375,7 @@ fn plain_count(bound: &Bound, accesses: usize) -> u64 {
     total
 }
 
-/// How addresses are named.
+/// Naming of addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Naming {
     /// In the order of appearance.
@@ -390,7 +390,7 @@ type Visit<'v> = dyn FnMut(&Shape) -> Result<(), Stopped> + 'v;
 /// Function that receives the lengths of the threads, and whether the longest come first.
 type VisitSplit<'v> = dyn FnMut(&[usize], bool) -> Result<(), Stopped> + 'v;
 
-/// Why visiting everything does not fail.
+/// Message for an enumeration without a budget, which cannot stop.
 const UNLIMITED: &str = "nothing stops an enumeration without a budget";
 
 /// Visits the shapes without fences and dependencies, threads longest first.

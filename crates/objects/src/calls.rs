@@ -60,7 +60,7 @@ pub struct Operation {
     pub is_pending: bool,
 }
 
-/// Why a history cannot be read as calls of an object.
+/// Reason why a history cannot be read as calls of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallsError {
     /// An operation is a read or write of a register, not a call.
@@ -82,7 +82,7 @@ pub enum CallsError {
         op: String,
     },
     /// The history states the final value of a key, which models of objects do not support.
-    #[error("the history gives the final value of {key}, which models of objects do not look at")]
+    #[error("the history gives the final value of {key}, which models of objects ignore")]
     FinalValue {
         /// The key.
         key: String,

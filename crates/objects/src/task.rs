@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::calls::{CallIndex, Calls, CallsError, MethodId};
 
-/// Why a history cannot be judged as calls of an object.
+/// Reason why a history cannot be judged as calls of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TaskError {
     /// The history does not consist of calls.

@@ -52,12 +52,12 @@ struct Args {
     /// Internal: perform one measurement and print it.
     #[arg(long, hide = true, requires = "measure")]
     task: Option<Task>,
-    /// The file that is measured.
+    /// File that is measured.
     #[arg(long, hide = true, requires = "task")]
     measure: Option<PathBuf>,
 }
 
-/// What was measured for one history and number of threads.
+/// Measurements of one history and number of threads.
 struct Row {
     memory: Memory,
     operations: u32,
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (at, &operations) in args.operations.iter().enumerate() {
             let files = write_files(&args, memory, operations)?;
             rows.push(measure(&args, &files, jobs)?);
-            // The largest once more, on one thread.
+            // The largest history again, on one thread.
             if at + 1 == args.operations.len() && jobs > 1 {
                 rows.push(measure(&args, &files, 1)?);
             }

@@ -94,7 +94,7 @@ pub(crate) enum Style {
     Definition,
 }
 
-/// How outcomes are printed.
+/// Output format of outcomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum OutcomesFormat {
     /// For people.

@@ -51,7 +51,7 @@ impl Step {
     }
 }
 
-/// Which of the possible steps need exploring.
+/// Result of listing the possible steps: whether all or only sufficient ones were listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
     /// All possible steps were listed.

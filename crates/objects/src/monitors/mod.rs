@@ -63,7 +63,7 @@ pub enum Outcome {
     NotApplicable(Unsuitable),
 }
 
-/// Why the general search must decide.
+/// Reason why the general search must decide.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsuitable {
     /// The object has no polynomial decider.

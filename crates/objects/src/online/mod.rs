@@ -79,7 +79,7 @@ impl Default for OnlineOptions {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RunningId(u64);
 
-/// Why a call was rejected, or why there is no verdict.
+/// Reason why a call was rejected, or why there is no verdict.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OnlineError {
     /// The object has no such call.
