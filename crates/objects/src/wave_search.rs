@@ -6,7 +6,7 @@
 //! the same return, linearizes until that return has passed, and continues with those before the
 //! next one; if there are too many, the others wait. When a wave ends, a wider one starts from the
 //! furthest waiting configurations, and becomes narrower again once it gets further than all
-//! earlier before. So a linearization that is easy to find is found without exploring everything,
+//! earlier waves. So a linearization that is easy to find is found without exploring everything,
 //! even if the first guesses were wrong, which a depth-first search corrects last.
 //!
 //! Pruning, in addition to that of [`crate::just_in_time`]: a configuration is dropped in favour of
@@ -18,7 +18,6 @@
 //! Everything possible from the dropped configuration is possible from the other. As in
 //! [`crate::just_in_time`] this is not circular: a configuration is dropped only for one that is
 //! not further from the end.
-//!
 //!
 //! Memory: all configurations from the first return on before which some are unexplored, and 8
 //! bytes for every earlier configuration, for its predecessor and step.
