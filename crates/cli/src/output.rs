@@ -147,6 +147,7 @@ impl Write for Output {
 
 /// Standard output in blocks of whole lines: the output ends with a complete line even if the process
 /// is stopped or the disk is full.
+///
 /// Signals wait for the end of a write ([`between_writes`]). Only SIGKILL can cut a line, and no
 /// program can prevent it: if the process is killed, the kernel ends a write to a file between two
 /// pages. A file named by `--output` appears when it is complete, and `check --resume` removes an

@@ -1,10 +1,10 @@
 //! All small programs, one for each symmetry class.
 //!
-//! Programs of the paper's core (section 4.2): every read has a register of its own and every write
-//! a value of its own, so what remains is the shape: for each thread the kinds and addresses of its
 //! Programs of the paper's core (section 4.2): every read has a unique register and every write a
 //! unique value, so only the shape remains: for each thread the kinds and addresses of its
 //! accesses, and the neighbours with a fence between them. A fence at either end of a thread, or
+//! next to another fence, has no effect and is left out. Optionally an access depends on an earlier
+//! read of its thread, by its value if it writes and by its address if it reads.
 //!
 //! Two shapes that differ by the names of addresses or by the order of threads are symmetric. One
 //! of each class is generated: threads come longest first, addresses are numbered in the order of

@@ -1,5 +1,6 @@
 //! Weak consistency by linearizations and minimal visibilities (Emmi and Enea, "Monitoring Weak
 //! Consistency", Figure 4 and Theorem 1).
+//!
 //! A linearization is extended operation by operation; the next operation must have no unlinearized
 //! predecessor in `hb`. For each new operation, the search chooses the set of operations that are
 //! visible to it (its *visibility*). By the axioms, the set must contain a base and be closed; by

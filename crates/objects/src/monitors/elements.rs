@@ -247,6 +247,7 @@ pub(super) struct Refuted {
 
 /// Decides a collection with pending removals by a decider that does not support them, as far as
 /// possible.
+///
 /// - If the history without its pending removals is linearizable, so is the history.
 /// - If the history is not linearizable even with one additional pending removal for each remaining
 ///   value, called as early as the first, then the history is not linearizable.
