@@ -55,7 +55,7 @@ pub struct Histogram {
     pub architecture: Architecture,
     /// How long it took.
     pub elapsed: Duration,
-    /// Why there are fewer runs than requested, if there are.
+    /// Why there are fewer runs than asked for, if there are.
     pub stopped: Option<Stopped>,
 }
 
