@@ -75,7 +75,7 @@ fn find(py: Python<'_>, name: &str, style: &str) -> PyResult<Model> {
             _ => Table::all().iter().map(|table| table.name.to_lowercase()).collect(),
         };
         let hint = format!("there are {}", known.join(", "));
-        simple(py, "ModelError", format!("no memory model is called {name:?}"), Some(&hint))
+        simple(py, "ModelError", format!("there is no memory model {name:?}"), Some(&hint))
     })
 }
 

@@ -54,7 +54,7 @@ fn what_the_model_forbids_is_flagged() {
     let relaxed = ran.out.contains("FORBIDDEN");
     assert_eq!(ran.code, i32::from(relaxed), "{}", ran.out);
     let says =
-        if relaxed { "SC FORBIDS what was seen in" } else { "SC allows every observed outcome" };
+        if relaxed { "SC FORBIDS the outcomes of" } else { "SC allows every observed outcome" };
     assert!(ran.out.contains(says), "{}", ran.out);
 }
 

@@ -171,7 +171,7 @@ fn merge_refuses_what_is_not_the_whole() {
         assert!(ran.err.contains(why), "{args}: {}", ran.err);
     };
     refused("parts-2/1.jsonl", "1 of 2 parts are missing: 2");
-    refused("parts-2/1.jsonl parts-2/2.jsonl parts-2/1.jsonl", "part 1/2 is there twice");
+    refused("parts-2/1.jsonl parts-2/2.jsonl parts-2/1.jsonl", "part 1/2 occurs twice");
     let whole = folder.read("parts-2/1.jsonl");
     let lines: Vec<&str> = whole.lines().collect();
     folder.write("cut.jsonl", lines[..lines.len() - 1].join("\n") + "\n");
