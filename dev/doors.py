@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Checks that every format is read as it was meant, by readers and writers that share nothing with it.
+"""Checks every format with independent readers and writers.
 
     dev/doors.py target/debug/consistory --rounds 40 --seed 1
 
-Random histories are made here: single operations on registers, transactions on registers and lists, and
-calls of a stack or a register. Each is written in every format that can hold it, by the few lines below,
-and three things must hold:
+This program generates random histories: single operations on registers, transactions on registers and lists, and
+calls of a stack or a register. It writes each of them in every format that can express it, with its own writers,
+and checks three properties:
 
-* `convert` to JSON lines gives back the operations that were written;
-* what `convert` writes in a format is read back by the tiny reader of that format, and by `convert` itself,
-  as the same operations; the tiny readers of formats that are only read get what was written here;
+* `convert` to JSON lines returns the operations that were written;
+* the small reader of a format, and `convert` itself, read the output of `convert` in this format
+  as the same operations; the small readers of formats that `convert` only reads get the files written here;
 * `check` gives the same verdicts in every format.
 
-Sessions, keys and values are numbers, so that no format has to rename anything. Then the tiny readers and
-`convert` read the files of `corpus/formats/valid` and every `.hist` file of the corpus, and must find the same.
+Sessions, keys and values are numbers, so that no format has to rename them. Then the small readers and
+`convert` read the files of `corpus/formats/valid` and every `.hist` file of the corpus, and must agree.
 Prints the counts, and exits with 1 if anything differs.
 """
 
@@ -104,7 +104,7 @@ def calls(rng):
     return [s for s in sessions if s]
 
 
-# Tiny writers: a history as a text, bytes, or a folder of files -----------------------------------------
+# Small writers: a history as a text, bytes, or a folder of files -----------------------------------------
 
 MARK = {"ok": "", "fail": "!", "unknown": "?"}
 
@@ -320,7 +320,7 @@ def to_gem5(sessions):
     return "\n".join(lines) + "\n"
 
 
-# Tiny readers -------------------------------------------------------------------------------------------
+# Small readers -------------------------------------------------------------------------------------------
 
 def from_hist(text):
     """Histories of one file, as written by `convert`: no comments, quotes only around texts."""
@@ -364,7 +364,7 @@ def from_hist(text):
 
 
 def from_limo(text):
-    """Calls and returns in their order; other methods than those of a stack are calls with texts."""
+    """Calls and returns in order; methods other than those of a stack are calls with texts."""
     sessions, at = {}, 0
     for line in re.sub(r"#.*", "", text).splitlines():
         found = re.fullmatch(r"\[(\d+)\] (call|return)(?: (.*?))?\s*", line)
@@ -387,7 +387,7 @@ def arguments(args):
 
 
 def simple(text):
-    """A word of a log as a value."""
+    """Returns the value of a word in a log."""
     if text in (None, "empty", "nil", "null"):
         return None
     return {"true": True, "false": False}.get(text, int(text) if re.fullmatch(r"-?\d+", text) else text)
@@ -415,7 +415,7 @@ def from_cobra(files):
 
 
 def from_viper(files):
-    """A fourth field that is false is an operation that did not happen."""
+    """Reads the logs; an operation whose fourth field is false did not happen."""
     one = lambda kind, key, v, *_: Op("w", str(key), None, v) if kind == "w" else Op("r", str(key), v or INITIAL)
     ops = lambda line: [one(*op) for op in json.loads(line)["value"] if op[3:] != [False]]
     return [[Txn("ok", ops(line)) for line in files[name].decode().splitlines()]
@@ -432,7 +432,7 @@ def from_timekiller(text):
 
 
 def from_jepsen_log(text):
-    """Invocations and completions of registers; what fails to read, or never completes, is unknown."""
+    """Reads invocations and completions of registers; failed reads and pending operations are unknown."""
     sessions, at = {}, 0
     for process, kind, name, v in re.findall(r"jepsen\.util(?: -|:) (\d+)\s+:(\w+)\s+:(\w+)\s+(.*)", text):
         session, values = sessions.setdefault(int(process), []), v.strip("[]").split()
@@ -450,7 +450,7 @@ def from_jepsen_log(text):
 
 
 def from_gem5(text):
-    """One byte is written, several are read."""
+    """Reads requests: one byte is a write, several bytes are reads."""
     sessions = {}
     for proc, address, size, data in re.findall(
             r"completed request for proc: (\d+) addr: 0x([0-9a-f]+), size: (\d+), data: ([\d ]+)", text):
@@ -552,7 +552,7 @@ def from_jepsen_json(text):
 
 
 def from_edn(text):
-    """Elle's EDN of transactions is JSON but for keywords, nil and commas."""
+    """Reads Elle's EDN of transactions, which is JSON except for keywords, nil and commas."""
     text = re.sub(r":([a-z]+)", r'"\1"', re.sub(r":(\d+)", r"\1", text)).replace("nil", "null")
     found = []
     for line in text.splitlines():
@@ -641,7 +641,7 @@ class Doors:
         return path
 
     def family(self, name, sessions, formats, models):
-        """Writes a history in each format and compares what comes back, and the verdicts."""
+        """Writes a history in each format, and compares the operations read back and the verdicts."""
         verdicts = {}
         for form, write in formats.items():
             source = f"{name}-{form}"
@@ -665,7 +665,7 @@ class Doors:
             except ValueError:
                 self.report(f"{form} is not judged", sessions, judged.stderr.decode())
         for model in models.split(","):
-            # fastlin has no sessions, which weaker models of objects ask for.
+            # fastlin has no sessions, which weaker models of objects need.
             said = {form: v[model] for form, v in verdicts.items() if form != "fastlin" or model == "linearizability"}
             if len(set(said.values())) > 1:
                 self.report(f"the verdicts on {model} differ", sessions, json.dumps(said))
@@ -699,7 +699,7 @@ class Doors:
         self.alike("gem5", "bytes-gem5", to_gem5(pairs))
 
     def alike(self, form, name, content):
-        """Lets `convert` and the tiny reader read the same input."""
+        """Reads an input with `convert` and with the small reader, and compares."""
         self.counts[f"{form} compared"] += 1
         self.place(name, content)
         ran = self.run("convert", name, *([] if form in ("cobra", "viper") else ["--from", form]), "--to", "jsonl")
@@ -710,7 +710,7 @@ class Doors:
                         f"{ran.stderr.decode()}{as_calls(found)}\n{as_calls(wanted)}")
 
     def corpus(self):
-        """Reads the files of the corpus twice."""
+        """Reads the files of the corpus with `convert` and with the small readers."""
         folder = os.path.join(ROOT, "corpus/formats/valid")
         for form, name in (("timekiller", "timekiller.json"), ("limo", "stack.limo"), ("jepsen", "jepsen.log"),
                            ("jepsen", "jepsen-with-times.log"), ("gem5", "ruby-tester.out")):
@@ -745,7 +745,7 @@ def plain_ops(history):
 
 
 def as_calls(sessions):
-    """What was found, in a form that does not depend on how it was grouped; unknown results count for nothing."""
+    """Returns the operations in a form that does not depend on their grouping; unknown results are ignored."""
     def one(t, op):
         is_open = op.time is not None and op.time[1] is None
         return ("unknown" if is_open else t.status, op.kind, op.key, None if is_open else op.read, op.write, op.time)
@@ -753,7 +753,7 @@ def as_calls(sessions):
 
 
 def normal(sessions, form):
-    """What a format can hold: reads of transactions that did not commit are not recorded in events, and
+    """Returns the part that a format can express: reads of transactions that did not commit are not recorded in events, and
     an event has a time that is its position."""
     found = []
     for session in sessions:
@@ -767,7 +767,7 @@ def normal(sessions, form):
             listed.append((t.status, [(op.kind, op.key, op.read, op.write, op.time) for op in ops]))
         found.append(listed)
     if form == "fastlin":
-        # It has no sessions.
+        # This format has no sessions.
         return sorted((ops[0][4], ops[0]) for listed in found for _, ops in listed)
     return found
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks certificates of registers and transactions again, straight from the definitions.
+"""Checks certificates of registers and transactions again, directly by the definitions.
 
     consistory check HISTORIES --model cc,ccv,cm,sc,tso --format json > verdicts.jsonl
     dev/recheck.py verdicts.jsonl
@@ -7,16 +7,16 @@
     consistory check HISTORIES --model rc,ra,tcc,pc,psi,si,ser --format json > levels.jsonl
     dev/recheck.py levels.jsonl
 
-This program shares nothing with Consistory but the text of the definitions (docs/models.md): it has
+This program shares only the text of the definitions (docs/models.md) with Consistory: it has
 its own reader of `.hist` and JSON lines (`recheck_reading.py`), evaluates relations as plain sets of pairs,
 and is meant to be read in ten minutes: the models of registers are here, from `Facts` on, and isolation
-levels in `recheck_levels.py`. It is slow on purpose: histories of more than 400 operations are skipped.
+levels in `recheck_levels.py`. It is simple and slow: histories of more than 400 operations are skipped.
 
-What is checked: `order` (CC, CCv, SC), `orders` (CM) and `witness` (TSO) of consistent histories;
+It checks `order` (CC, CCv, SC), `orders` (CM) and `witness` (TSO) of consistent histories;
 `cycle`, `cases` and `thin-air-read` of violations of CC, CCv, CM, SC and TSO. Every edge of a cycle
-has to follow from the rules of its model. Verdicts of other models are counted as skipped.
+must follow from the rules of its model. Verdicts of other models are counted as skipped.
 
-Exit code: 0 if everything that was checked is right, 1 if something is wrong, 2 if an input cannot
+Exit code: 0 if all checked verdicts are correct, 1 if one is wrong, 2 if an input cannot
 be read or nothing was checked.
 """
 
@@ -55,7 +55,7 @@ def is_acyclic(pairs):
 
 
 class Facts:
-    """A history with a choice of which write each read takes its value from."""
+    """A history with a choice of the source of each read."""
 
     def __init__(self, history, choice):
         self.history = history
@@ -63,7 +63,7 @@ class Facts:
         maybe = [op for op in history.ops if op.status == "unknown" and op.kind in "wu"]
         writers = history.init + [op for op in certain + maybe if op.kind in "wu"]
         self.by_name = {op.name: op for op in history.init + history.ops}
-        # Candidates of each read; a read of unknown status counts for nothing.
+        # Candidates of each read; a read of unknown status is ignored.
         self.candidates = {}
         for op in certain:
             if op.kind in "ru":
@@ -93,7 +93,7 @@ class Facts:
     def complete(self):
         missing = [read for read in self.candidates if read not in self.source]
         if missing:
-            raise Wrong(f"nothing says what {missing[0]} reads from")
+            raise Wrong(f"the source of {missing[0]} is unknown")
 
     def rw(self, order):
         return {(r, b) for w, r in self.wr for a, b in order
@@ -122,14 +122,14 @@ class Facts:
 
 def positions(facts, order, names):
     if len(set(order)) != len(order) or set(order) != {n for n in names if not n.startswith("init:")}:
-        raise Wrong("the order does not hold every operation once")
+        raise Wrong("the order does not contain every operation exactly once")
     return {name: i for i, name in enumerate(order)}
 
 
 def extends(at, pairs, what):
     for a, b in pairs:
         if not a.startswith("init:") and at[a] >= at[b]:
-            raise Wrong(f"{a} has to come before {b} ({what})")
+            raise Wrong(f"{a} must come before {b} ({what})")
 
 
 def replay(facts, order, reads):
@@ -186,7 +186,7 @@ def check_consistent(model, history, certificate):
             order = certificate["ww"].get(key, [f"init:{key}"])
             writers = {w for w, k in facts.writes.items() if k == key}
             if len(order) != len(set(order)) or set(order) != writers or order[0] != f"init:{key}":
-                raise Wrong(f"the store order of {key} does not hold every write once")
+                raise Wrong(f"the store order of {key} does not contain every write exactly once")
             ww |= {(a, b) for i, a in enumerate(order) for b in order[i + 1:]}
         rest = facts.wre() | ww | facts.rw(ww)
         for local in (facts.ppo(), facts.poloc()):
@@ -232,7 +232,7 @@ class Rules:
         if relation not in derived[self.model] and not edge.get("last"):
             raise Wrong(f"{relation} does not belong to {self.model}")
         if not because and (a, b, relation) in self.proved:
-            return  # A derivation is written out where it is used first.
+            return  # A derivation is written where it is first used.
         if relation == "ww":
             self.same_key(a, b)
             if not because:
@@ -280,7 +280,7 @@ class Rules:
         self.in_one_part(lambda local: self.path(edges, start, end, local))
 
     def in_one_part(self, check):
-        """Runs a check with the basic relations of the model; TSO has two sets of them, of which one must do."""
+        """Runs a check with the basic relations of the model; TSO has two sets of them, one of which must succeed."""
         parts = ({"ppo", "wre"}, {"poloc", "wre"}) if self.model == "tso" else ({"po", "wr"},)
         reasons = []
         for local in parts:
@@ -301,11 +301,11 @@ def check_violation(model, history, certificate, choice, assumed):
     facts = Facts(history, choice)
     if kind == "thin-air-read":
         if facts.candidates.get(certificate["read"]) != set():
-            raise Wrong(f"{certificate['read']} reads what somebody wrote")
+            raise Wrong(f"{certificate['read']} reads a value that was written")
     elif kind == "cases" and "read" in certificate:
         read, sources = certificate["read"], certificate["sources"]
         if set(sources) != facts.candidates.get(read, set()) or len(sources) != len(certificate["branches"]):
-            raise Wrong(f"the cases of {read} are not all that it may read from")
+            raise Wrong(f"the cases of {read} are not all its candidates")
         for source, branch in zip(sources, certificate["branches"]):
             check_violation(model, history, branch, {**choice, read: source}, assumed)
     elif kind == "cases" and "split" in certificate and model in ("sc", "tso"):
@@ -336,7 +336,7 @@ def check_cycle(model, facts, certificate, assumed):
     allowed = extra in ([], ["rw"]) or model == "sc" or (model == "ccv" and set(extra) == {"cf"}) \
         or (model == "cm" and set(extra) == {"hb"})
     if not allowed:
-        raise Wrong(f"{model} says nothing about a cycle of {', '.join(relations)}")
+        raise Wrong(f"{model} does not forbid a cycle of {', '.join(relations)}")
     causal = model in ("cc", "ccv") or extra in ([], ["rw"]) and model == "cm"
     for edge in edges:
         if causal and edge["relation"] in ("rw", "cf"):

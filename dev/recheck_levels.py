@@ -1,14 +1,14 @@
-"""Checks certificates of isolation levels, straight from the definitions (docs/isolation.md).
+"""Checks certificates of isolation levels, directly by the definitions (docs/isolation.md).
 
 `recheck.py` reads histories and verdicts, and calls `check` for every verdict about a level.
 
 The relations: `so` orders the transactions of a session, `rt` those that do not overlap in time, `wr`
 leads from a transaction to one that reads from it, `ww` orders the writers of a key, and `rw` leads from
-a reader to every transaction that overwrites what it read. B is `wr` and what `--order` asks for.
+a reader to every transaction that overwrites its source. B is `wr` and the order given by `--order`.
 
 A consistent history has a commit order: a total order of the transactions that contains B and, whenever
-t3 reads a key from t1 and knows another writer t2 of the key, the pair (t2, t1). What a transaction
-knows is the whole difference between the levels; see `knows`. A violated level has a cycle of
+t3 reads a key from t1 and knows another writer t2 of the key, the pair (t2, t1). The levels differ only in the
+transactions that a transaction knows; see `knows`. A violated level has a cycle of
 dependencies of a shape that the level forbids; see `is_forbidden`. Every `ww` of a cycle needs a reason:
 a list that was read, a case that assumes it, or another forbidden cycle that its opposite would close.
 """
@@ -28,7 +28,7 @@ class Wrong(Exception):
 
 
 class Transactions:
-    """The transactions of a history, and what each read may have read from."""
+    """The transactions of a history, and the candidates of each read."""
 
     def __init__(self, history, order):
         self.order, self.ops, self.session, self.fate = order, {}, {}, {}
@@ -47,13 +47,13 @@ class Transactions:
             self.time[name] = (min(starts) if len(starts) == len(ops) else None, max(ends) if done else None)
         self.initial = {op.key: op.write for op in history.init}
         self.is_list = {key for key, value in self.initial.items() if isinstance(value, tuple)}
-        # The values that each transaction writes to each key, in its order; the last one is what others read.
+        # The values that each transaction writes to each key, in program order; others read the last one.
         self.writes = defaultdict(lambda: defaultdict(list))
         for name, ops in self.ops.items():
             for op in ops:
                 if op.kind in "wua":
                     self.writes[name][op.key].append(op.write)
-        # Reads from others: operation, transaction, key, candidates, and for lists what was read of others.
+        # External reads: operation, transaction, key, candidates, and for lists the external part.
         self.reads, self.internal, self.lists = {}, {}, {}
         for name, ops in self.ops.items():
             own = defaultdict(list)
@@ -107,14 +107,14 @@ class Transactions:
         return found
 
     def counting(self, sources):
-        """The transactions that count: an unknown one does if one that counts reads from it."""
+        """The transactions that count: an indeterminate one counts if a counting one reads from it."""
         counting = {name for name, fate in self.fate.items() if fate == "ok"}
         while True:
             more = set()
             for read, source in sources.items():
                 if self.of[read] in counting:
                     more.add(source)
-                    # A list shows every append that is in it.
+                    # Every append in a list counts.
                     key, shown = self.op(read).key, set(self.lists.get(read, ()))
                     more |= {w for w in self.ops if self.fate[w] == "unknown"
                              and shown & set(self.writes[w][key])}
@@ -124,7 +124,7 @@ class Transactions:
             counting |= more
 
     def brought(self, a, b):
-        """Checks whether the clients' order has a before b."""
+        """Checks whether a is before b in the clients' order."""
         position = {name: i for i, name in enumerate(self.ops)}
         so = self.session[a] == self.session[b] and position[a] < position[b]
         end, start = self.time[a][1], self.time[b][0]
@@ -144,16 +144,16 @@ def check_order(level, txns, certificate):
     counting = txns.counting(sources)
     order = certificate["order"]
     if len(set(order)) != len(order) or set(order) != counting:
-        raise Wrong("the order does not hold every transaction that counts once")
+        raise Wrong("the order does not contain every counting transaction exactly once")
     at = {name: i for i, name in enumerate(order)}
     for read in list(txns.reads) + list(txns.internal):
         if txns.of[read] in counting and read not in sources:
-            raise Wrong(f"nothing says what {read} reads from")
+            raise Wrong(f"the source of {read} is unknown")
     wr = {(sources[read], txns.of[read]) for read in sources if txns.of[read] in counting} - {(INIT, n) for n in at}
     before = wr | {(a, b) for a in order for b in order if a != b and txns.brought(a, b)}
     for a, b in before:
         if at[a] >= at[b]:
-            raise Wrong(f"{a} has to come before {b}")
+            raise Wrong(f"{a} must come before {b}")
     writers = {key: [n for n in order if txns.writes[n][key]] for key in txns.initial}
     for read, seen in txns.lists.items():
         if txns.of[read] in counting:
@@ -169,7 +169,7 @@ def check_order(level, txns, certificate):
         for other in writers[txns.op(read).key]:
             if other in (source, reader) or source != INIT and at[other] < at[source]:
                 continue
-            # The other one is later than the source: the reader must not know it.
+            # The other writer is later than the source, so the reader must not know it.
             if knows(level, txns, sources, order, before, writers, read, other, closed):
                 raise Wrong(f"{read} reads from {source} and its transaction knows {other}")
     if level in ("pc", "si"):
@@ -177,9 +177,9 @@ def check_order(level, txns, certificate):
 
 
 def check_snapshots(level, txns, snapshots, sources, order, before, writers):
-    """Checks the number of earlier transactions that each transaction is said to see.
+    """Checks the number of earlier transactions that each transaction sees according to the certificate.
 
-    The order above proves the level by itself; a wrong snapshot is a false claim all the same."""
+    The order alone proves the level, but a wrong snapshot is still a false claim."""
     if len(snapshots) != len(order) or any(sees > i for i, sees in enumerate(snapshots)):
         raise Wrong("the snapshots do not fit the order")
     at, sees = {name: i for i, name in enumerate(order)}, dict(zip(order, snapshots))
@@ -254,7 +254,7 @@ def is_forbidden(level, txns, edges):
 
 
 class Refutation:
-    """The choices and assumptions of the case that is looked at."""
+    """The choices and assumptions of the current case."""
 
     def __init__(self, level, txns):
         self.level, self.txns, self.choice, self.known = level, txns, {}, set()
@@ -266,7 +266,7 @@ class Refutation:
         if kind == "cycle":
             return self.cycle(certificate["edges"])
         if kind != "cases":
-            raise Wrong(f"{kind} proves no violation")
+            raise Wrong(f"{kind} does not prove a violation")
         branches, known = certificate["branches"], set(self.known)
         if "split" in certificate:
             (a, b), key = certificate["split"], certificate["key"]
@@ -276,7 +276,7 @@ class Refutation:
             read, sources = certificate["read"], certificate["sources"]
             txn = lambda w: INIT if w.startswith("init:") else txns.of.get(w)
             if read in self.choice or {txn(w) for w in sources} != txns.reads.get(read, set()):
-                raise Wrong(f"the cases of {read} are not all that it may read from")
+                raise Wrong(f"the cases of {read} are not all its candidates")
             cases = [({read: w}, set()) for w in sources]
         if len(cases) != len(branches):
             raise Wrong("a case has no branch")
@@ -324,7 +324,7 @@ class Refutation:
             read, because = edge["read"], edge.get("because", [])
             source, key = sources.get(read), txns.op(read).key
             if txns.of[read] != a or source is None:
-                raise Wrong(f"nothing says what {read} reads from")
+                raise Wrong(f"the source of {read} is unknown")
             if not txns.writes[b][key]:
                 raise Wrong(f"{b} does not write {key}")
             if source == INIT:
@@ -370,7 +370,7 @@ def bad_read(txns, pattern, read, other):
         raise Wrong(f"{read} was aborted")
     if pattern == "InternalRead":
         if read not in txns.internal:
-            raise Wrong(f"{read} returns what its transaction wrote")
+            raise Wrong(f"{read} returns the last write of its transaction")
         return
     if pattern == "IncompatibleOrder":
         if not is_incompatible(txns, read, other or read):
@@ -425,7 +425,7 @@ def check(history, result):
         if level not in WEAKER[via]:
             raise Wrong(f"{via} does not imply {level}")
         if certificate["kind"] != "order":
-            raise Wrong(f"{certificate['kind']} proves no consistency")
+            raise Wrong(f"{certificate['kind']} does not prove consistency")
         return check_order(level, txns, certificate)
     if via not in WEAKER[level]:
         raise Wrong(f"a violation of {via} is not one of {level}")

@@ -1,6 +1,6 @@
 """Reads histories of registers and transactions from `.hist` files and JSON lines, for `recheck.py`.
 
-It shares nothing with Consistory but the description of the formats (docs/formats.md). An operation has a
+It shares only the description of the formats (docs/formats.md) with Consistory. An operation has a
 name as in certificates (`t0:3`), and its kind is one letter: `r` reads, `w` writes, `u` is a
 read-modify-write, `a` appends to a list, `f` is a fence. Operations with one `txn` are one transaction.
 """
@@ -13,7 +13,7 @@ Op = namedtuple("Op", "name session index kind key read write status txn time")
 
 
 class Skip(Exception):
-    """Something that this program does not check."""
+    """A case that this program does not check."""
 
 
 TOKEN = re.compile(r'''\s*(?:(\#.*)|("(?:[^"\\]|\\.)*")|(\[|\]|[(),!?]|@-?\d+\.\.(?:-?\d+)?|=>)'''
@@ -37,7 +37,7 @@ def word(token):
 
 
 def value(token):
-    """A value as something that can be compared: texts and integers differ."""
+    """Returns a comparable form of a value, in which texts and integers differ."""
     if token.startswith('"'):
         return json.loads(token)
     if re.fullmatch(r"-?\d+", token):
@@ -59,7 +59,7 @@ class History:
         self.ops.append(Op(name, session, index, kind, key, read, write, status, txn, time))
 
     def registers_only(self):
-        """Refuses what the models of registers say nothing about."""
+        """Rejects histories to which the models of registers do not apply."""
         several = [op.txn for op in self.ops if op.status != "fail"]
         if len(set(several)) != len(several):
             raise Skip("transactions of several operations")
@@ -151,7 +151,7 @@ def session_line(history, session, words):
 
 
 def arguments(words, at):
-    """Returns what stands in parentheses, lists as tuples, and the place after them."""
+    """Returns the content of parentheses, lists as tuples, and the position after them."""
     args, stack = [], []
     while words[at] != ")" or stack:
         if words[at] == "[":

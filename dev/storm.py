@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Throws damaged inputs, forged verdicts and signals at the `consistory` binary, and counts.
+"""Tests the `consistory` binary with damaged inputs, forged verdicts and signals, and counts failures.
 
     cargo build --release && dev/storm.py target/release/consistory
     dev/storm.py BINARY --inputs 100000 --forgeries 10000 --kills 1000 --seed 7
@@ -7,7 +7,7 @@
 Inputs: files of every kind (histories in all formats, litmus tests of our own language and of instruction
 sets, protocols, definitions of models, objects, descriptors, verdicts) are damaged (bytes, lines, pieces of
 other files) and given to every command that reads such files. No run may panic, hang, take more than a
-fifth beyond its memory limit, end with an undocumented exit code, or print half a line.
+fifth more than its memory limit, end with an undocumented exit code, or print an incomplete line.
 
 Forgeries: lines of `check --format json` about registers, transactions, objects and definitions in files are
 changed so that they claim something else: another verdict, another history, other counts, another strongest
@@ -16,7 +16,7 @@ may leave a proof valid, `recheck.py` decides, or the verdict that the deciders 
 
 Kills: commands that write many lines are interrupted or killed at a random moment. Every line that they
 wrote must be whole, a file named by `--output` must be complete or not there, and `check --resume` must
-complete an interrupted file to what it would have been. A line at the end of standard output that SIGKILL cut
+complete an interrupted file to the full output. A line at the end of standard output that SIGKILL cut
 is counted by itself: the kernel leaves a write between two pages, and `check --resume` takes the line away.
 
 Prints the counts, and exits with 1 if anything was found.
@@ -41,7 +41,7 @@ import recheck  # noqa: E402
 
 CODES = {0, 1, 2, 3, 4, 141}
 MEMORY = 64 << 20
-# What the program takes for nothing, and for reading its arguments.
+# Memory that the program needs without input.
 IDLE = 20 << 20
 HANG = 120
 FORMATS = ["hist", "jsonl", "axe", "dbcop", "dbcop-json", "plume", "awdit", "edn", "jepsen-json",
@@ -133,7 +133,7 @@ class Storm:
         return bytes(data)
 
     def files(self):
-        """Reads the files to damage, by what they are."""
+        """Reads the files to damage, by kind."""
         groups = {}
         for folder, group in (("corpus/formats/valid", "histories"), ("corpus/histories", "histories"),
                               ("corpus/doors", "histories"), ("corpus/objects", "histories"),
@@ -221,7 +221,7 @@ class Storm:
             self.count(f"damaged {group}", size)
 
     def batch_of_histories(self, batch, files):
-        """Gives damaged files to a command, all at once; returns how many it was given."""
+        """Runs a command on damaged files, all at once; returns their number."""
         kind = self.random.choice(["check", "check", "certify", "text", "convert", "convert", "kernel", "watch", "report", "resume"])
         self.count(f"runs of {kind}")
         limits = ["--budget", "100ms", "--memory", "64MiB", "--jobs", "1"]
@@ -246,7 +246,7 @@ class Storm:
             page = os.path.join(self.folder, "report.html")
             self.run(["check", *files, *limits, "--report", page], [batch])
         elif kind == "resume":
-            # A file of verdicts that was damaged is completed or refused.
+            # A damaged file of verdicts is completed or rejected.
             verdicts = os.path.join(self.folder, "resumed.jsonl")
             args = ["check", *files, "--model", "cc,sc", "--format", "json", *limits]
             _, out, _ = self.run(args, [batch], MEMORY)
@@ -258,7 +258,7 @@ class Storm:
             for path in files:
                 self.run(["watch", path, "--object", self.random.choice(["queue", "register", "kv"])], [path])
         else:
-            # What is written can be read again.
+            # The output can be read again.
             target = self.random.choice(["hist", "jsonl"])
             _, out, _ = self.run(["convert", *files, "--to", target], [batch], MEMORY)
             if out:
@@ -327,7 +327,7 @@ class Storm:
         return lines
 
     def forge(self, lines):
-        """Returns a changed line, and whether the change makes its claim false for sure."""
+        """Returns a changed line, and whether its claim is certainly false."""
         line = json.loads(json.dumps(self.random.choice(lines)))
         result = self.random.choice(line["results"])
         kind = self.random.randrange(7)
@@ -386,7 +386,7 @@ class Storm:
                 if is_false:
                     false.append(line)
                     continue
-                # The change may have left a proof: the second checker says which.
+                # The changed certificate may still be a proof; the second checker decides.
                 for result in line["results"]:
                     one = {**line, "results": [result]}
                     one.pop("strongest", None)
@@ -394,7 +394,7 @@ class Storm:
                     model = os.path.basename(result["model"]).removesuffix(".cat")
                     true = truth.get((line["digest"], line.get("object"), model), result["verdict"])
                     if true != result["verdict"]:
-                        # No proof of it can be right.
+                        # No proof of the claim can be correct.
                         false.append(one)
                         continue
                     if "object" in line or result["model"].endswith(".cat"):
@@ -418,7 +418,7 @@ class Storm:
             file.writelines(json.dumps(line) + "\n" for line in lines)
         code, out, _ = self.run(["certify", path], [path])
         accepted = int(out.split(b"\n")[-2].split()[0]) if out else 0
-        # A line with a true proof beside the false claim has its proof accepted; the line is rejected.
+        # A true proof next to a false claim is accepted, and the line is rejected.
         if accepted == 0:
             self.count("forgeries rejected", len(lines))
         elif len(lines) > 1:

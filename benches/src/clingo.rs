@@ -1,7 +1,7 @@
-//! Runs clingo on a program, in a process of its own, with a limit of time and of memory.
+//! Runs clingo on a program in a separate process, with limits of time and memory.
 //!
-//! clingo is the solver that the thesis used. `benches/setup` installs its Python package, which
-//! has the same solver inside.
+//! clingo is the solver used in the thesis. `benches/setup` installs its Python package, which
+//! contains the same solver.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,49 +11,49 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// A clingo that can be run.
+/// An installed clingo.
 #[derive(Clone, Debug)]
 pub struct Clingo {
     python: PathBuf,
-    /// What a run may take.
+    /// Limits of a run.
     pub limits: Limits,
 }
 
-/// What a run may take.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long it may take.
+    /// Time limit.
     pub time: Duration,
-    /// How much address space it may take, in bytes.
+    /// Largest size of the address space, in bytes.
     pub memory: u64,
 }
 
-/// What became of a run.
+/// Result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Outcome {
     /// It decided.
     Decided {
         /// Whether there is an answer set: the history is consistent.
         satisfiable: bool,
-        /// What clingo itself counts: reading, grounding and solving, without starting Python.
+        /// Time measured by clingo itself: reading, grounding and solving, without starting Python.
         time: Duration,
     },
-    /// It took longer than the limit.
+    /// The time limit was reached.
     OutOfTime,
-    /// It needed more memory than the limit.
+    /// The memory limit was reached.
     OutOfMemory,
 }
 
-/// Why a run says nothing.
+/// Reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ClingoError {
-    /// It could not be run.
+    /// clingo could not be started.
     #[error("clingo could not be run: {0}")]
     Io(#[from] io::Error),
-    /// Its output was not understood.
+    /// The output of clingo was not understood.
     #[error("clingo printed no result: {output}")]
     NoResult {
-        /// What it printed.
+        /// Output of clingo.
         output: String,
     },
 }
@@ -87,7 +87,7 @@ impl Clingo {
         let (mut input, mut output, mut complaints) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         thread::scope(|scope| {
-            // A clingo that ends early closes the pipe; what it prints then says why.
+            // A clingo that ends early closes the pipe; its output then contains the reason.
             scope.spawn(move || input.take().map(|mut pipe| pipe.write_all(program.as_bytes())));
             let printed = scope.spawn(move || read_all(output.as_mut()));
             let complained = scope.spawn(move || read_all(complaints.as_mut()));
@@ -102,7 +102,7 @@ impl Clingo {
     }
 }
 
-/// Waits for a process; ends it at the deadline and then says `false`.
+/// Waits for a process; at the deadline ends it and returns `false`.
 fn wait(child: &mut Child, deadline: Instant) -> io::Result<bool> {
     while child.try_wait()?.is_none() {
         if Instant::now() >= deadline {

@@ -2,14 +2,14 @@
 //!
 //! A history becomes facts: `rd`, `wrt`, `po` (all pairs), `wr`, `sv` (all pairs of different
 //! operations on one variable) and `initread`. Rules derive `co`, `cf` and `hb`, constraints forbid
-//! the bad patterns, and the history satisfies the model iff the program has an answer set. In the
-//! rules of `hb` each operation in question stands as a constant, one copy of the rules for each:
-//! for all operations in CM_1, for the last of each session in CM_2.
+//! the bad patterns, and the history satisfies the model if and only if the program has an answer
+//! set. In the rules of `hb` each relevant operation is a constant, with one copy of the rules for
+//! each: for all operations in CM_1, for the last of each session in CM_2.
 //!
-//! The rules are those of the thesis but for two slips in its text:
+//! The rules are those of the thesis except for two mistakes in its text:
 //! - The rule `hb(X,Y,O) :- hb(X,Z,O), wr(Y,Z), wrt(X), sv(X,Y)` saturates with every read Z. The
-//!   definition does so only with the reads of O's own session up to O. Those before O have a rule
-//!   of their own, so here this rule is for Z = O.
+//!   definition does so only with the reads of O's own session up to O. The reads before O have a
+//!   separate rule, so here this rule is for Z = O.
 //! - CCv asks `cf | co` to be acyclic, but the text only looks for cycles of two steps, each a `co`
 //!   or a `cf`, and so misses `co ; cf ; co ; cf`. Here `cfco` is transitive. It then holds all
 //!   that the transitivity of `cf` derives, so this rule takes the place of that one. It costs
@@ -20,7 +20,7 @@ use std::fmt::Write;
 use consistory_history::{Action, History, OpId};
 use consistory_registers::{CausalModel, Scope};
 
-/// Which program.
+/// A program of the thesis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
     /// Weak causal consistency.
@@ -61,7 +61,7 @@ impl Encoding {
     }
 }
 
-/// Why a history has no program.
+/// Reason why a history has no program.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unencodable {
     /// An operation is neither a read nor a write that took effect.
@@ -114,7 +114,7 @@ hb(X,Z,O) :- hb(X,Y,O), hb(Y,Z,O).
 :- hb(X,Y,O), hb(Y,X,O).
 ";
 
-/// Writes the program for a history of single reads and writes, every written value new.
+/// Writes the program for a history of single reads and writes in which every written value is new.
 pub fn program(history: &History, encoding: Encoding) -> Result<String, Unencodable> {
     let names: Vec<String> = history.ops().map(|op| name(history, op)).collect();
     let mut text = facts(history, &names)?;
@@ -184,7 +184,8 @@ fn facts(history: &History, names: &[String]) -> Result<String, Unencodable> {
         }
     }
     if !has_initial_read {
-        // The thesis has this in programs without such a read, so that the predicate is known.
+        // The thesis has this fact in programs without such a read, so that the predicate is
+        // defined.
         text.push_str("initread(\"r(a,0,ida)\").\n");
     }
     Ok(text)

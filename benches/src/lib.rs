@@ -1,10 +1,10 @@
-//! Measurements: against the encodings of the papers, and of how far the deciders reach.
+//! Measurements: comparisons with the encodings of the papers, and scaling of the deciders.
 //!
-//! Programs print what they measure and write it into `docs/`, so that a rerun refreshes what
-//! is claimed there:
+//! Programs print their measurements and write them into `docs/`, so that a rerun refreshes the
+//! claims there:
 //! - `thesis` redoes the experiments of Zennou's thesis on causal consistency (2021, Figures 3.3
 //!   and 3.4), with the thesis's own Datalog encodings in the same run.
-//! - `scale` goes up to a million operations, one process a measurement, and to hundreds of
+//! - `scale` measures up to a million operations, with one process per measurement, and hundreds of
 //!   thousands of small histories.
 //! - `jdk` redoes the experiments of Emmi and Enea's paper on weak consistency (2018, Figures 7
 //!   and 8), on histories that it recorded from collections of the JDK.
@@ -15,12 +15,12 @@
 //!   `peers`.
 //! - `databases` runs `consistory test` on all databases: the table of `docs/live.md`.
 //! - `galera` redoes the thesis's experiment on Galera (section 3.3.4).
-//! - `recorder` says what recording costs the clients of a database.
-//! - `growth` says how far SC, TSO, wSC and wTSO reach, and how their time grows.
+//! - `recorder` measures the cost of recording for the clients of a database.
+//! - `growth` measures the scaling of SC, TSO, wSC and wTSO.
 //!
-//! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `logs` finds Porcupine's logs,
-//! `measure` times our side, `plain` decides SC and TSO without saturation, `publish` writes what was found, `turns` makes
-//! histories of objects that are hard to judge.
+//! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `logs` finds
+//! Porcupine's logs, `measure` times our deciders, `plain` decides SC and TSO without saturation,
+//! `publish` writes the results, `turns` generates histories of objects that are hard to judge.
 
 pub mod clingo;
 pub mod datalog;

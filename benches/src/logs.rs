@@ -1,4 +1,4 @@
-//! Porcupine's own logs, where the crate `porcupine-rs` has brought them, and what is known of them.
+//! Porcupine's own logs, as distributed with the crate `porcupine-rs`, and their known verdicts.
 //!
 //! `jepsen/` has 103 logs of etcd tested by Jepsen, registers of five clients with compare-and-set and
 //! many calls that never returned; `kv/` has logs of a key-value store with up to 50 clients.
@@ -14,26 +14,26 @@ use serde_json::Value;
 /// A log, and whether Porcupine finds it linearizable.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// Where it is.
+    /// Path of the log.
     pub path: PathBuf,
-    /// The object whose calls it has.
+    /// Object of its calls.
     pub object: &'static str,
     /// Whether it is linearizable.
     pub is_linearizable: bool,
 }
 
-/// The logs of etcd that are linearizable, by number; etcd did not start for log 95.
+/// Numbers of the linearizable logs of etcd; etcd did not start for log 95.
 const LINEARIZABLE: [u32; 23] =
     [2, 5, 7, 18, 25, 31, 38, 45, 48, 49, 51, 53, 56, 67, 75, 76, 80, 87, 92, 98, 100, 101, 102];
 const EMPTY: u32 = 95;
 
-/// Why there are no logs.
+/// Reason why there are no logs.
 #[derive(Debug, thiserror::Error)]
 pub enum LogsError {
-    /// Cargo could not be asked.
+    /// Cargo could not be run.
     #[error("cargo cannot be asked for its packages: {0}")]
     Cargo(#[from] io::Error),
-    /// The crate is not there.
+    /// The crate is not available.
     #[error("the crate porcupine-rs is not there: build with the feature `peers`")]
     Missing,
     /// A log is not exactly one history.
@@ -41,7 +41,7 @@ pub enum LogsError {
     Count {
         /// The log.
         path: PathBuf,
-        /// How many histories it has.
+        /// Number of histories.
         count: usize,
     },
     /// A log can't be read.
@@ -70,12 +70,12 @@ pub fn logs() -> Result<Vec<Log>, LogsError> {
 }
 
 impl Log {
-    /// Returns the file's name.
+    /// Returns the name of the file.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Reads it, in the format that it looks like.
+    /// Reads the log; its format is recognised.
     pub fn read(&self) -> Result<History, LogsError> {
         fs::metadata(&self.path)?;
         let histories: Result<Vec<History>, ReadError> =
@@ -91,7 +91,7 @@ impl Log {
     }
 }
 
-/// Asks cargo where the crate is.
+/// Finds the folder of the crate by asking Cargo.
 fn folder() -> Result<PathBuf, LogsError> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--format-version", "1", "--quiet", "--all-features"])

@@ -1,18 +1,18 @@
-//! Times, the memory and processor time of this process, and how a person reads them.
+//! Measures times, memory and processor time of this process, and formats them.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long an action is repeated to tell how long it takes, and how often at least: a run that
-/// another process interrupts must not count for much.
+/// Time for which an action is repeated to measure it, and smallest number of runs, so that a run
+/// interrupted by another process has little effect.
 const REPEATED_FOR: Duration = Duration::from_millis(2);
 const LEAST_RUNS: usize = 9;
 
-/// How many ticks of the processor's clock Linux reports as a second, on every platform.
+/// Number of clock ticks per second that Linux reports, on every platform.
 const TICKS: f64 = 100.0;
 
-/// Returns what an action returns and how long it takes: the median of the runs that fit into a few
-/// milliseconds, after one that does not count.
+/// Returns the result of an action and its time: the median of the runs that fit into a few
+/// milliseconds, after a first run that does not count.
 pub fn repeated<T>(mut action: impl FnMut() -> T) -> (T, Duration) {
     let result = action();
     let mut times = Vec::new();
@@ -23,14 +23,14 @@ pub fn repeated<T>(mut action: impl FnMut() -> T) -> (T, Duration) {
     (result, median(times))
 }
 
-/// Returns what an action returns and how long it took, once.
+/// Returns the result of an action and the time of a single run.
 pub fn once<T>(action: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
     let result = action();
     (result, started.elapsed())
 }
 
-/// Returns the most memory that this process has held so far, in bytes.
+/// Returns the peak memory of this process in bytes.
 pub fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -38,29 +38,29 @@ pub fn peak_memory() -> Option<u64> {
     Some(kibibytes << 10)
 }
 
-/// Returns the time that the processors have spent in this process, not counting the system's.
+/// Returns the user time of this process.
 pub fn user_time() -> Option<Duration> {
     ticks(11)
 }
 
-/// Returns the time that the processors have spent in processes that this one started and waited for,
-/// not counting the system's.
+/// Returns the user time of the child processes that ended and were waited for.
 pub fn child_time() -> Option<Duration> {
     ticks(13)
 }
 
 fn ticks(field: usize) -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The command's name, in brackets, may hold anything; the fields after it start with the third.
+    // The name of the command, in parentheses, may contain any text; the fields after it start with
+    // the third.
     let (_, fields) = stat.rsplit_once(')')?;
     let ticks: f64 = fields.split_whitespace().nth(field)?.parse().ok()?;
     Some(Duration::from_secs_f64(ticks / TICKS))
 }
 
-/// Returns what an action returns and how long it took on its processor, once.
+/// Returns the result of an action and its processor time, for a single run.
 ///
-/// The system counts that at its ticks, a few milliseconds apart: what is shorter is timed by the
-/// clock. For an action on one thread only.
+/// The system counts processor time in ticks of a few milliseconds, so shorter actions are timed by
+/// the clock. Only for an action on one thread.
 pub fn once_on_processor<T>(action: impl FnOnce() -> T) -> (T, Duration) {
     let before = thread_time();
     let (result, time) = once(action);
@@ -68,7 +68,7 @@ pub fn once_on_processor<T>(action: impl FnOnce() -> T) -> (T, Duration) {
     (result, spent.map_or(time, |spent| time.min(spent + TICK)))
 }
 
-/// How far apart the ticks are at which the system counts, at most.
+/// Largest interval between two ticks of the system.
 const TICK: Duration = Duration::from_millis(4);
 
 fn thread_time() -> Option<Duration> {
@@ -77,13 +77,13 @@ fn thread_time() -> Option<Duration> {
     Some(Duration::from_nanos(nanoseconds))
 }
 
-/// Returns the median; of none, zero.
+/// Returns the median; zero for an empty list.
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// Returns the mean; of none, zero.
+/// Returns the mean; zero for an empty list.
 pub fn mean(times: &[Duration]) -> Duration {
     times.iter().sum::<Duration>() / times.len().max(1) as u32
 }
@@ -93,7 +93,7 @@ pub fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64()
 }
 
-/// Shows a time with three digits.
+/// Formats a time with three digits.
 pub fn show_time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let (number, unit) = match seconds {
@@ -104,12 +104,12 @@ pub fn show_time(time: Duration) -> String {
     format!("{} {unit}", show_number(number))
 }
 
-/// Shows a quotient with three digits.
+/// Formats a quotient with three digits.
 pub fn show_ratio(ratio: f64) -> String {
     format!("{}×", show_number(ratio))
 }
 
-/// Shows a size.
+/// Formats a size.
 pub fn show_size(bytes: u64) -> String {
     let mebibytes = bytes as f64 / f64::from(1 << 20);
     if mebibytes < 1024.0 {
@@ -119,7 +119,7 @@ pub fn show_size(bytes: u64) -> String {
     }
 }
 
-/// Shows a count with commas between thousands.
+/// Formats a count with commas between thousands.
 pub fn show_count(count: u64) -> String {
     let digits = count.to_string();
     let mut shown = String::new();

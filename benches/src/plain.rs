@@ -1,15 +1,16 @@
-//! Sequential consistency and TSO without saturation, as others decide them: the baselines.
+//! Decides sequential consistency and TSO without saturation, as in related work: the baselines.
 //!
 //! - [`by_encoding`] is the standard encoding into boolean satisfiability that Zennou et al. (2019,
-//!   and the thesis, sections 4.1.4 and 5.1.4) call SC-SAT and TSO-SAT: the store order is total, and the
-//!   relation that must have no cycle is transitive. A relation without cycles has a linear
-//!   extension, so there is one variable for every pair of operations, which says which comes first, and
-//!   transitivity takes two clauses for each three operations. For TSO the relation of `ppo` is
-//!   over all operations, that of `poloc` over those of each variable. The same CaDiCaL solves it
-//!   that the SAT engine uses.
+//!   and the thesis, sections 4.1.4 and 5.1.4) call SC-SAT and TSO-SAT: the store order is total,
+//!   and the acyclic relation is transitive. An acyclic relation has a linear extension, so there
+//!   is one variable for every pair of operations, which says which one comes first, and
+//!   transitivity takes two clauses for every three operations. For TSO the relation of `ppo` is
+//!   over all operations, that of `poloc` over those of each variable. It uses the same CaDiCaL as
+//!   the SAT engine.
 //! - [`by_frontier`] is the bounded-thread search of Biswas and Enea (2019), which the thesis calls
-//!   DBCOP, for SC: a state is how far each session has come, an operation runs if memory has what
-//!   it reads, a write when nobody needs what it replaces any more, and no state is entered twice.
+//!   DBCOP, for SC: a state is the position in each session, a read runs if memory has its value, a
+//!   write when no operation needs the value that it replaces any more, and no state is entered
+//!   twice.
 //!
 //! Both take differentiated histories in which every operation took effect.
 
@@ -19,7 +20,7 @@ use cadical::{Callbacks, Solver};
 use consistory_history::{Action, History, OpId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What is decided.
+/// Model that is decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlainModel {
     /// Sequential consistency.
@@ -28,19 +29,19 @@ pub enum PlainModel {
     Tso,
 }
 
-/// What came of it.
+/// Result of a baseline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plain {
     /// Whether the history satisfies the model.
     Decided(bool),
-    /// It took too long.
+    /// The time limit was reached.
     OutOfTime,
 }
 
-/// How many steps are taken between two looks at the clock.
+/// Number of steps between two checks of the clock.
 const STEPS_PER_LOOK: u32 = 1 << 12;
 
-/// A bound of time that is looked at now and then.
+/// A time limit that is checked from time to time.
 struct Clock {
     end: Instant,
     steps: u32,
@@ -65,7 +66,7 @@ impl Callbacks for Stop {
     }
 }
 
-/// Returns what each operation reads from, initial writes after the operations.
+/// Returns the source of each operation; initial writes have indices after the operations.
 ///
 /// # Panics
 /// If a read has not exactly one candidate.
@@ -87,13 +88,13 @@ fn sources(history: &History) -> Vec<Option<OpId>> {
 
 /// A linear order of some operations as variables.
 struct Linear {
-    /// The number before the first variable.
+    /// Number of variables before the first one.
     offset: i32,
     size: i32,
 }
 
 impl Linear {
-    /// Returns the literal that says that one comes before another.
+    /// Returns the literal for one operation before another.
     fn before(&self, a: usize, b: usize) -> i32 {
         let variable = |a: i32, b: i32| self.offset + a * (2 * self.size - a - 1) / 2 + (b - a);
         let (a, b) = (a as i32, b as i32);
@@ -104,7 +105,7 @@ impl Linear {
         self.offset + self.size * (self.size - 1) / 2
     }
 
-    /// Says that it is transitive; gives up when the time is over.
+    /// Adds the clauses of transitivity; returns `false` on timeout.
     fn close(&self, solver: &mut Solver<Stop>, clock: &mut Clock) -> bool {
         let size = self.size as usize;
         for a in 0..size {
@@ -165,8 +166,9 @@ pub fn by_encoding(history: &History, model: PlainModel, limit: Duration) -> Pla
     solver.solve().map_or(Plain::OutOfTime, Plain::Decided)
 }
 
-/// Adds what follows from what is read: sources come before their reads, and whoever overwrites a
-/// source comes after its reads. Sources of the same session count if `internal` says so. `before` gives literals of one relation, `ww` the store order.
+/// Adds the consequences of the sources: sources come before their reads, and a write that
+/// overwrites a source comes after its reads. Sources of the same session are included if
+/// `internal` is set. `before` returns literals of one relation, `ww` those of the store order.
 fn explain_reads(
     history: &History,
     sources: &[Option<OpId>],
@@ -230,7 +232,7 @@ fn per_variable(
             }
         }
         let before = |a: OpId, b: OpId| own.before(place[&a], place[&b]);
-        // What a session reads of its own it has written before.
+        // A session has written the values that it reads from itself before.
         explain_reads(history, sources, &ops, true, solver, &before, all);
         if !own.close(solver, clock) {
             return false;
@@ -239,7 +241,7 @@ fn per_variable(
     true
 }
 
-/// Returns whether TSO keeps two operations of a session in order, nothing in between.
+/// Checks whether TSO keeps two operations of a session in order without intermediate operations.
 fn is_kept(history: &History, a: OpId, b: OpId) -> bool {
     let is_write = |op| matches!(history.action(op), Action::Write { .. });
     let is_read = |op| matches!(history.action(op), Action::Read { .. });
@@ -266,7 +268,7 @@ pub fn by_frontier(history: &History, limit: Duration) -> Plain {
     let mut memory: Vec<OpId> = history.keys().map(|key| history.initial_write(key)).collect();
     let mut heads = vec![0u32; lengths.len()];
     let mut seen: FxHashSet<Box<[u32]>> = FxHashSet::default();
-    // What ran, with what it replaced, and the session to be tried next after it.
+    // Operations that ran, with the replaced value, and the session to be tried next after each.
     let mut ran: Vec<(OpId, Option<OpId>)> = Vec::new();
     let mut next = 0;
     loop {

@@ -1,22 +1,22 @@
-//! Writes what was measured into `docs/`.
+//! Writes measurements into `docs/`.
 //!
-//! Tables and plots go to `docs/figures/`. `docs/benchmarks.md` is prose in which each program has
-//! a section between two comments, `<!-- thesis: begin -->` and `<!-- thesis: end -->`, that it
-//! replaces with what a run found.
+//! Tables and plots are written to `docs/figures/`. `docs/benchmarks.md` is prose in which each
+//! program has a section between two comments, `<!-- thesis: begin -->` and `<!-- thesis: end -->`,
+//! that it replaces by the results of a run.
 
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs, io, thread};
 
-/// The machine on which a program runs, and how busy it is.
+/// The machine on which a program runs, with its load.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// How many threads run at once.
+    /// Number of threads that can run at once.
     pub cores: usize,
-    /// What the processor calls itself.
+    /// Name of the processor.
     pub processor: String,
-    /// How much memory there is, in bytes.
+    /// Size of memory in bytes.
     pub memory: u64,
-    /// How many processes wanted to run in the minute before, on average.
+    /// Average number of running processes in the last minute.
     pub load: String,
 }
 
@@ -51,11 +51,11 @@ impl fmt::Display for Machine {
 /// A goal, and whether a run reached it.
 #[derive(Clone, Debug)]
 pub struct Goal {
-    /// What is aimed at.
+    /// Description of the goal.
     pub aim: String,
-    /// What was measured.
+    /// Measured value.
     pub measured: String,
-    /// Whether that is good enough; `None` if it was not measured.
+    /// Whether the goal was reached; `None` if it was not measured.
     pub reached: Option<bool>,
 }
 
@@ -84,7 +84,7 @@ pub fn markdown(header: &[&str], rows: &[Vec<String>]) -> String {
     [line(&header), line(&rule)].into_iter().chain(rows).collect()
 }
 
-/// Says where and how this program was run, as the first paragraph of a report.
+/// Describes where and how this program was run, as the first paragraph of a report.
 pub fn provenance(program: &str, machine: &Machine) -> String {
     let options: Vec<String> = env::args().skip(1).collect();
     let options =
@@ -95,14 +95,14 @@ pub fn provenance(program: &str, machine: &Machine) -> String {
     )
 }
 
-/// The folder `docs/`, or another in its place.
+/// The folder `docs/`, or a replacement.
 #[derive(Clone, Debug)]
 pub struct Docs {
     root: PathBuf,
 }
 
 impl Docs {
-    /// Takes a folder, or by default the project's.
+    /// Uses a given folder, or by default the project's.
     pub fn new(root: Option<PathBuf>) -> Self {
         let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
         Docs { root: root.unwrap_or_else(own) }

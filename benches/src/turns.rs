@@ -1,25 +1,26 @@
-//! Histories of objects whose clients take turns, a step at a time: a call begins, takes effect on
-//! the object, and returns; in between others run. So about half of the clients are in a call.
+//! Histories of objects whose clients take turns, one step at a time: a call begins, takes effect
+//! on the object, or returns; between two steps others run. So about half of the clients have a
+//! pending call.
 
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Value};
 use consistory_spec::Object;
 
-/// How a history is made.
+/// Parameters of a history.
 #[derive(Clone, Debug)]
 pub struct Turns {
-    /// How many clients there are.
+    /// Number of clients.
     pub clients: usize,
-    /// How many calls there are.
+    /// Number of calls.
     pub calls: usize,
-    /// How many values there are: the fewer, the more often one comes again.
+    /// Number of values; with fewer values, repetitions are more frequent.
     pub values: usize,
-    /// What decides every random choice.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Whether a return past the middle is that of an earlier call.
+    /// Whether a return in the second half is replaced by that of an earlier call.
     pub is_wrong: bool,
 }
 
-/// Numbers that are the same everywhere (splitmix64).
+/// A portable random number generator (splitmix64).
 struct Chance(u64);
 
 impl Chance {
@@ -40,7 +41,7 @@ struct Running {
     returns: Option<Value>,
 }
 
-/// Builds a history of an object: `takes` are methods without arguments that return something, and
+/// Builds a history of an object: `takes` are methods without arguments that return a value, and
 /// `gives` are methods that take a value.
 pub fn in_turns(
     object: &dyn Object,

@@ -1,4 +1,5 @@
-//! The Datalog programs: what they say, and that clingo and our deciders agree by them.
+//! The Datalog programs have the expected text, and clingo and our deciders agree on their
+//! verdicts.
 
 use std::time::Duration;
 
@@ -120,7 +121,7 @@ fn what_has_no_program_says_why() {
     assert_eq!(refused("t0: r(x,1)\nt1: w(x,1) w(x,1)"), Unencodable::Ambiguous { op: op() });
 }
 
-/// Returns clingo, or says that the test is skipped.
+/// Returns clingo, or prints that the test is skipped.
 fn clingo() -> Option<Clingo> {
     let found = Clingo::find(Limits { time: Duration::from_secs(60), memory: 4 << 30 });
     if found.is_none() {

@@ -1,4 +1,4 @@
-//! The baselines without saturation decide what the definitions say.
+//! The baselines without saturation agree with the definitions.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn by_definition(history: &History, id: &str) -> Plain {
     Plain::Decided(judgement.verdict() == Verdict::Consistent)
 }
 
-/// Compares the baselines with the definitions; gives what SC and TSO say.
+/// Compares the baselines with the definitions; returns the verdicts of SC and TSO.
 fn assert_agrees(history: &History, what: &str) -> [bool; 2] {
     let (sc, tso) = (by_definition(history, "sc"), by_definition(history, "tso"));
     assert_eq!(by_encoding(history, PlainModel::Sc, LIMIT), sc, "SC-SAT of {what}");

@@ -1,4 +1,4 @@
-//! Porcupine's own logs are judged as Porcupine judges them, and every certificate is accepted.
+//! The verdicts on Porcupine's own logs agree with Porcupine's, and every certificate is accepted.
 
 use consistory_benches::logs::logs;
 use consistory_certify::certify_object;

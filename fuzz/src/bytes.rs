@@ -1,28 +1,28 @@
-//! An input, taken apart from the front.
+//! A reader of an input from the front.
 
-/// The bytes that are left; behind the end there are zeros.
+/// Remaining bytes; after the end there are zeros.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    /// Returns whether all were taken.
+    /// Checks whether no byte remains.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes one.
+    /// Reads one byte.
     pub fn byte(&mut self) -> u8 {
         let Some((&first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         first
     }
 
-    /// Takes a number below a bound that is at least 1.
+    /// Reads a number below a bound that is at least 1.
     pub fn below(&mut self, bound: usize) -> usize {
         usize::from(self.byte()) % bound
     }
 
-    /// Takes one of several things.
+    /// Chooses one of several items.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }

@@ -1,10 +1,10 @@
 //! Proofs of violations by a careless prover.
 //!
-//! It saturates as a decider does: it derives edges by the rules until one of them closes a cycle.
-//! The bytes say which rules it uses and which of their side conditions it forgets: that two writes
-//! are of one key, that an operation does not come before itself, which pairs a store buffer
-//! reorders, whose reads an observer may use, which relations a cycle may have. To notice that is
-//! what the checker is for.
+//! It saturates like a decider: it derives edges by the rules until one of them closes a cycle. The
+//! bytes determine the rules that it uses and the side conditions that it ignores: that two writes
+//! have the same key, that an operation does not come before itself, which pairs a store buffer
+//! reorders, whose reads an observer may use, which relations a cycle may contain. The checker must
+//! detect this.
 
 use std::collections::VecDeque;
 
@@ -13,21 +13,21 @@ use consistory_verdict::{Certificate, Edge};
 
 use crate::bytes::Bytes;
 
-/// What the cases around a cycle assume.
+/// Assumptions of the cases around a cycle.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assumed {
-    /// Reads and what they read from.
+    /// Reads and their sources.
     pub(crate) wr: Vec<(OpId, OpId)>,
-    /// Writes and what comes after them in the store order.
+    /// Pairs of writes in store order.
     pub(crate) ww: Vec<(OpId, OpId)>,
 }
 
-/// The names of the relations that proofs start from: those of most models, and TSO's.
+/// Names of the relations with which proofs start: those of most models, and TSO's.
 const PROGRAM_ORDERS: [(&str, &str); 4] =
     [("po", "wr"), ("po", "wr"), ("ppo", "wre"), ("poloc", "wre")];
 const RULES: [&str; 4] = ["rw", "cf", "hb", "ww"];
 
-/// How many edges are derived at most.
+/// Largest number of derived edges.
 const MOST: usize = 60;
 
 /// Builds a cycle, with derivations, if the bytes lead to one.
@@ -44,7 +44,7 @@ pub(crate) fn cycle(
     Some(Certificate::Cycle { edges, observer, check: None })
 }
 
-/// Lists the writes that a read may have taken its value from.
+/// Lists the possible sources of a read.
 pub(crate) fn candidates(history: &History, read: OpId) -> Vec<OpId> {
     if read.index() >= history.len() {
         return Vec::new();
@@ -57,11 +57,11 @@ pub(crate) fn candidates(history: &History, read: OpId) -> Vec<OpId> {
 
 struct Prover<'a> {
     history: &'a History,
-    /// Reads and what they read from.
+    /// Reads and their sources.
     sources: Vec<(OpId, OpId)>,
-    /// What is known, derived edges with their premises.
+    /// Known edges; derived ones have premises.
     edges: Vec<Edge>,
-    /// How many of the edges are given.
+    /// Number of given edges.
     given: usize,
     rules: Vec<&'static str>,
     forgets_keys: bool,
@@ -110,8 +110,8 @@ impl<'a> Prover<'a> {
         }
     }
 
-    /// Derives edges, from a place on that the bytes name, until one closes a cycle; the bytes say
-    /// how many cycles to pass by.
+    /// Derives edges, starting at a position given by the bytes, until one closes a cycle; the
+    /// bytes determine the number of cycles to skip.
     fn saturate(&mut self, bytes: &mut Bytes<'_>) -> Option<Vec<Edge>> {
         let history = self.history;
         let mut passed = bytes.below(4);
@@ -129,7 +129,7 @@ impl<'a> Prover<'a> {
         }
         let turn = start % triples.len().max(1);
         triples.rotate_left(turn);
-        // What is derived late may be a premise of what was tried early.
+        // An edge derived late may be a premise of one tried early.
         for _ in 0..2 {
             for &(rule, read, write, other) in &triples {
                 let Some(edge) = self.derive(rule, read, write, other) else { continue };
@@ -147,7 +147,7 @@ impl<'a> Prover<'a> {
         None
     }
 
-    /// Applies a rule to a read, what it reads from, and another operation.
+    /// Applies a rule to a read, its source, and another operation.
     fn derive(&self, rule: &'static str, read: OpId, write: OpId, other: OpId) -> Option<Edge> {
         let history = self.history;
         let is_write =
@@ -202,7 +202,8 @@ impl<'a> Prover<'a> {
     }
 }
 
-/// Lists a program order; `ppo` with what a buffer forwards, or with everything, if so told.
+/// Lists a program order; depending on the arguments, `ppo` includes the pairs that a buffer
+/// forwards, or all pairs.
 fn program_order(
     history: &History,
     order: &'static str,

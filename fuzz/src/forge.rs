@@ -1,9 +1,9 @@
 //! Certificates of all kinds, most of them false.
 //!
-//! What no proof could look like is rejected at once and teaches nothing. So most of what is made
-//! here has the right shape: an order that extends `po`, a cycle that closes, an edge with premises
-//! of the kind that its rule asks for. Whether it is true is up to the bytes. [`alter`] makes a true
-//! certificate false, or leaves it true.
+//! A text that cannot be a proof is rejected at once, which tests little. So most of the
+//! certificates have the right form: an order that extends `po`, a closed cycle, an edge with
+//! premises of the kind that its rule requires. The bytes determine whether it is true. [`alter`]
+//! makes a true certificate false, or leaves it true.
 
 use consistory_history::{History, KeyId, OpId, SessionId};
 use consistory_verdict::{Certificate, Edge};
@@ -11,10 +11,10 @@ use consistory_verdict::{Certificate, Edge};
 use crate::bytes::Bytes;
 use crate::derivation::{Assumed, candidates, cycle};
 
-/// How deep cases and premises are nested at most.
+/// Largest nesting depth of cases and premises.
 const DEPTH: usize = 3;
 
-/// Relations that the history has, and those that rules derive.
+/// Relations of the history, and derived relations.
 const GIVEN: [&str; 7] = ["po", "wr", "po", "ppo", "poloc", "wre", "final"];
 const DERIVED: [&str; 8] = ["rw", "cf", "hb", "ww", "co", "rw", "hb-ppo", "hb-poloc"];
 
@@ -23,7 +23,7 @@ pub fn certificate(bytes: &mut Bytes<'_>, history: &History) -> Certificate {
     Forge { bytes, history, assumed: Assumed::default() }.certificate(0)
 }
 
-/// Changes something about a certificate, or nothing.
+/// Changes a part of a certificate, or nothing.
 pub fn alter(certificate: &mut Certificate, bytes: &mut Bytes<'_>, history: &History) {
     let mut forge = Forge { bytes, history, assumed: Assumed::default() };
     match certificate {
@@ -92,7 +92,7 @@ pub fn alter(certificate: &mut Certificate, bytes: &mut Bytes<'_>, history: &His
 struct Forge<'a, 'b> {
     bytes: &'a mut Bytes<'b>,
     history: &'a History,
-    /// What the cases around assume.
+    /// Assumptions of the enclosing cases.
     assumed: Assumed,
 }
 
@@ -175,7 +175,7 @@ impl Forge<'_, '_> {
         }
     }
 
-    /// Builds a cycle of any edges.
+    /// Builds a cycle of arbitrary edges.
     fn cycle(&mut self) -> Certificate {
         let length = 1 + self.bytes.below(5);
         let ops: Vec<OpId> = (0..length).map(|_| self.op()).collect();
@@ -185,7 +185,7 @@ impl Forge<'_, '_> {
         Certificate::Cycle { edges, observer, check }
     }
 
-    /// Builds an edge, mostly with premises as its rule has them.
+    /// Builds an edge, mostly with the premises of its rule.
     fn edge(&mut self, from: OpId, to: OpId, depth: usize) -> Edge {
         let made =
             |relation: &'static str, because| Edge { from, to, relation: relation.into(), because };
@@ -228,7 +228,7 @@ impl Forge<'_, '_> {
         path
     }
 
-    /// Builds an order, mostly one that extends `po` and has what may count.
+    /// Builds an order, mostly one that extends `po` and contains the operations that may count.
     fn order(&mut self) -> Vec<OpId> {
         let history = self.history;
         let mut next: Vec<_> = history
@@ -254,7 +254,7 @@ impl Forge<'_, '_> {
         order
     }
 
-    /// Returns whether an operation may stand in an order: for one of unknown status the bytes say.
+    /// Returns whether an operation belongs to an order; for an indeterminate one the bytes decide.
     fn is_listed(&mut self, op: OpId) -> bool {
         self.history.is_certain(op)
             || (self.history.writes(op).is_some() && self.bytes.below(2) == 1)
@@ -321,7 +321,7 @@ impl Forge<'_, '_> {
         match self.bytes.below(8) {
             0 => drop(edges.remove(at)),
             1 => {
-                // A detour: the cycle still closes.
+                // A detour: the cycle stays closed.
                 let (from, by, to) = (edges[at].from, self.op(), edges[at].to);
                 edges[at] = self.edge(from, by, 0);
                 edges.insert(at + 1, self.edge(by, to, 0));
@@ -345,7 +345,7 @@ impl Forge<'_, '_> {
         (0..self.bytes.below(6)).map(|_| self.op()).collect()
     }
 
-    /// Names an operation or initial write, now and then one that does not exist.
+    /// Chooses an operation or initial write, sometimes one that does not exist.
     fn op(&mut self) -> OpId {
         let known = (self.history.len() + self.history.key_count()) as u32;
         match u32::from(self.bytes.byte()) {

@@ -1,10 +1,10 @@
-//! Certificates in JSON that have mostly the right fields, with mostly the right things in them.
+//! Certificates in JSON whose fields mostly have the right names and types.
 
 use serde_json::{Map, Value, json};
 
 use crate::bytes::Bytes;
 
-/// References into [`CERTIFIED`](crate::CERTIFIED), some of them wrong or oddly spelt.
+/// References into [`CERTIFIED`](crate::CERTIFIED), some of them wrong or in an unusual spelling.
 const REFERENCES: [&str; 18] = [
     "t0:0",
     "t0:1",
@@ -31,7 +31,7 @@ const RELATIONS: [&str; 8] = ["po", "wr", "rw", "hb", "cf", "ww", "ppo", "\u{1}\
 const KINDS: [&str; 6] = ["order", "orders", "witness", "thin-air-read", "cycle", "cases"];
 const DEPTH: usize = 4;
 
-/// Builds a certificate in JSON, or something like it.
+/// Builds a certificate in JSON, or a similar value.
 pub fn certificate(bytes: &mut Bytes<'_>) -> Value {
     nested(bytes, 0)
 }

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: bytes made into histories and certificates.
+//! Common code of the fuzz targets: converts bytes to histories and certificates.
 //!
 //! A target is a binary under `targets/` that libFuzzer drives; it fails by panicking. `run` builds
 //! and runs all of them:
@@ -13,9 +13,9 @@
 //! | `certificates` | a history and a certificate | what the checker accepts is true |
 //! | `certificate_json` | a certificate in JSON | reading ends; what is read is written and read back the same |
 //!
-//! The modules, in reading order: [`bytes`] takes an input apart, [`plan`] makes a history of it,
-//! [`forge`] a certificate, with `derivation` for proofs that look right, [`json`] one in JSON, and
-//! [`words`] a text; [`properties`] says what must hold of a text.
+//! The modules, in reading order: [`bytes`] splits an input, [`plan`] converts it to a history,
+//! [`forge`] to a certificate, with `derivation` for plausible proofs, [`json`] to a certificate in
+//! JSON, and [`words`] to a text; [`properties`] checks the properties of parsers.
 
 pub mod bytes;
 mod derivation;
@@ -33,14 +33,14 @@ pub fn history(text: &str) -> History {
     parse_str(text, Format::Hist, "fixed").expect("a fixed history is well-formed").remove(0)
 }
 
-/// Writes a history in the text notation, which has words for all that a history holds.
+/// Writes a history in the text notation, which can express all histories.
 pub fn text(history: &History) -> String {
     let mut out = Vec::new();
     write_history(history, Format::Hist, &mut out).expect("the text notation expresses everything");
     String::from_utf8(out).expect("the text notation is text")
 }
 
-/// The history that certificates in JSON are about: names that need care in JSON, a read with two
+/// History of the certificates in JSON: names that need escapes in JSON, a read with two
 /// candidates, an operation of each kind and of each status.
 pub const CERTIFIED: &str = r#"
 init: z=5

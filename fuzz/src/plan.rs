@@ -1,11 +1,11 @@
-//! Register histories in few bytes.
+//! Register histories encoded in few bytes.
 //!
-//! Two bytes say how many sessions and keys there are and how values are meant; then every
-//! operation takes three: its kind and status, its session and key, the values that it found and
-//! wrote. Any bytes are a history, and a small change of the bytes is a small change of it.
+//! Two bytes contain the numbers of sessions and keys and the mode of values; every operation takes
+//! three bytes: its kind and status, its session and key, the values read and written. Any bytes
+//! are a history, and a small change of the bytes is a small change of the history.
 //!
-//! With *distinct* values each write of a key has a number of its own and a read names one of them,
-//! so most reads make sense; otherwise the bytes are the values, and they repeat.
+//! With *distinct* values each write of a key has a unique number and a read selects one of them,
+//! so most reads have a source; otherwise the bytes are the values, and they repeat.
 
 use consistory_history::{
     Action, Details, History, HistoryBuilder, KeyId, OpenTransaction, Status, Value, ValueId,
@@ -13,7 +13,7 @@ use consistory_history::{
 
 use crate::bytes::Bytes;
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// `r(key,found)`.
@@ -45,10 +45,10 @@ const MAX_KEYS: usize = 4;
 const VALUES: usize = 16;
 const KEYS: [&str; MAX_KEYS] = ["x", "y", "z", "u"];
 
-/// A value that is never written, where values are distinct.
+/// A value that is never written if values are distinct.
 const THIN_AIR: usize = VALUES - 1;
 
-/// An operation of a history to be.
+/// An operation of a planned history.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
     kind: Kind,
@@ -59,23 +59,23 @@ pub struct Planned {
     written: usize,
 }
 
-/// A history to be.
+/// A planned history.
 #[derive(Clone, Debug)]
 pub struct Plan {
     sessions: usize,
     keys: usize,
-    /// Whether each write of a key has a value of its own.
+    /// Whether each write of a key has a unique value.
     is_distinct: bool,
-    /// Whether the first key starts with 1.
+    /// Whether the initial value of the first key is 1.
     has_initial: bool,
-    /// Whether what did not surely take effect stands in transactions.
+    /// Whether operations that are failed or indeterminate are in transactions.
     has_transactions: bool,
     /// The operations, sessions interleaved.
     ops: Vec<Planned>,
 }
 
 impl Plan {
-    /// Takes a history of at most so many operations.
+    /// Decodes a history of at most `most` operations.
     pub fn decode(bytes: &mut Bytes<'_>, most: usize) -> Plan {
         let size = bytes.byte();
         let flags = bytes.byte();
@@ -106,8 +106,8 @@ impl Plan {
         }
     }
 
-    /// Writes a history as [`Plan::decode`] reads it, if it is small enough; initial values,
-    /// transactions and times are lost.
+    /// Encodes a history for [`Plan::decode`], if it is small enough; initial values, transactions
+    /// and times are lost.
     pub fn encode(history: &History) -> Option<Vec<u8>> {
         let (sessions, keys) = (history.session_count(), history.key_count());
         if sessions > MAX_SESSIONS || keys > MAX_KEYS || sessions * keys == 0 {
@@ -147,7 +147,7 @@ impl Plan {
         self.ops.is_empty()
     }
 
-    /// Keeps the first operations only.
+    /// Truncates the history to its first operations.
     pub fn truncate(&mut self, most: usize) {
         self.ops.truncate(most);
     }
@@ -200,7 +200,7 @@ impl Plan {
             };
             let mut details = Details { status: op.status, ..Details::default() };
             if self.has_transactions && op.status != Status::Ok {
-                // Only what was aborted may be longer than one operation.
+                // Only aborted transactions may have more than one operation.
                 let transaction = match open[op.session] {
                     Some((open, Status::Fail)) if op.status == Status::Fail => open,
                     _ => b.begin_transaction(),

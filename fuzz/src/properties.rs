@@ -1,4 +1,4 @@
-//! What must hold of any text that a parser is given.
+//! Properties of a parser that must hold for any text.
 
 use std::io::Cursor;
 use std::sync::LazyLock;
@@ -16,11 +16,11 @@ use consistory_verdict::Budget;
 
 use crate::{history, text};
 
-/// How many diagnostics are rendered at most; they are all alike, and it takes time.
+/// Largest number of diagnostics that are rendered, since rendering takes time.
 const RENDERED: u64 = 20;
 
-/// Reads histories in a format that is given or told from the text: it ends, and what it reads
-/// comes back from every format that can express it.
+/// Reads histories in a given or recognised format: reading must end, and the histories must be
+/// unchanged after writing and reading in every format that can express them.
 pub fn read_histories(bytes: Vec<u8>, format: Option<Format>) {
     let bytes = Box::new(Cursor::new(bytes));
     let histories: Result<Vec<History>, ReadError> = read_from(bytes, "input", format).collect();
@@ -39,8 +39,8 @@ pub fn read_histories(bytes: Vec<u8>, format: Option<Format>) {
     }
 }
 
-/// Reads a litmus test: it ends, what is read is written and read back with the same outcomes, and
-/// the machine of TSO finds those of its axioms.
+/// Reads a litmus test: reading must end, a test must have the same outcomes after writing and
+/// reading, and the machine of TSO must find the outcomes of its axioms.
 pub fn read_litmus(text: &str) {
     let test = match read_test("input", text) {
         Ok(test) => test,
@@ -58,7 +58,8 @@ pub fn read_litmus(text: &str) {
     if let Ok(found) = Machine::TSO.outcomes(&test.program, &budget.renewed()) {
         assert_eq!(found, expected, "{text}");
     }
-    // Not all that can be read can be written, such as a register without a place in x86.
+    // Some tests that can be read cannot be written, such as one with more registers than x86 has
+    // names for.
     let Ok(written) = write_test(&test) else { return };
     let back = match read_test("written", &written) {
         Ok(back) => back,
@@ -79,12 +80,12 @@ fn comes_back(history: &History) {
             Err(WriteError::NotExpressible { .. }) if format != Format::Hist => continue,
             Err(error) => panic!("{error}\n{original}"),
         }
-        // Only the text notation has words for sessions and keys alone.
+        // Only the text notation can express sessions and keys without operations.
         if history.is_empty() && format != Format::Hist {
             continue;
         }
         let written = String::from_utf8_lossy(&out).into_owned();
-        // Through bytes, since one of the formats is not text.
+        // Bytes are used because one of the formats is not text.
         let stream = Box::new(std::io::Cursor::new(out));
         let back: Result<Vec<History>, ReadError> =
             read_from(stream, "written", Some(format)).collect();
@@ -96,14 +97,14 @@ fn comes_back(history: &History) {
         match format {
             Format::Hist => assert_eq!(text(&back), original),
             Format::Jsonl => assert_eq!(described(&back), described(history), "{written}"),
-            // Sessions come in the order of their first events there, times by their order.
+            // Sessions are in the order of their first events, and times are ranks.
             Format::Edn
             | Format::JepsenJson
             | Format::Jepsen
             | Format::Limo
             | Format::Fastlin
             | Format::Fptlin => {
-                // Calls of `txn` come back as the transactions that they are.
+                // Calls of `txn` are read back as the transactions that they represent.
                 let transactions = match is_of_transaction_calls(history) {
                     true => transactions_of_calls(history).ok(),
                     false => None,
@@ -111,7 +112,11 @@ fn comes_back(history: &History) {
                 let history = transactions.as_ref().unwrap_or(history);
                 assert_eq!(back.len(), history.len(), "{format}:\n{written}\n{original}");
                 if matches!(format, Format::Edn | Format::JepsenJson) {
-                    assert_eq!(actions(&back), actions(history), "{format}:\n{written}\n{original}");
+                    assert_eq!(
+                        actions(&back),
+                        actions(history),
+                        "{format}:\n{written}\n{original}"
+                    );
                 }
             }
             _ => assert_eq!(outlined(&back), outlined(history), "{format}:\n{written}\n{original}"),
@@ -119,8 +124,8 @@ fn comes_back(history: &History) {
     }
 }
 
-/// Lists the writes and appends, without sessions and times, in a fixed order; what a transaction read
-/// that did not commit is not recorded in events.
+/// Lists the writes and appends, without sessions and times, in a fixed order; events do not record
+/// the reads of a transaction that did not commit.
 fn actions(history: &History) -> Vec<String> {
     let is_plain =
         |op: &OpId| !matches!(history.action(*op), Action::Call(_) | Action::Read { .. });
@@ -130,7 +135,7 @@ fn actions(history: &History) -> Vec<String> {
     found
 }
 
-/// Describes all but sessions without operations and keys that only an initial 0 mentions.
+/// Describes a history without sessions that have no operations and keys with only an initial 0.
 fn described(history: &History) -> Vec<String> {
     let mut lines = vec![format!("name {:?}", history.name())];
     for op in history.ops() {
@@ -161,7 +166,7 @@ fn described(history: &History) -> Vec<String> {
     lines
 }
 
-/// Describes what formats keep that have numbers for names: each operation without its key.
+/// Describes the content preserved by formats with numeric names: each operation without its key.
 fn outlined(history: &History) -> Vec<String> {
     let line = |op| {
         let action = match history.action(op) {
@@ -179,7 +184,7 @@ fn outlined(history: &History) -> Vec<String> {
     history.ops().map(line).collect()
 }
 
-/// Store buffering, and one with repeated values, a read-modify-write and an unknown status.
+/// Store buffering, and a history with repeated values, a read-modify-write and an unknown status.
 static HISTORIES: LazyLock<[History; 2]> = LazyLock::new(|| {
     [
         history("t0: w(x,1) r(y,0)\nt1: w(y,1) f r(x,0)\n"),
@@ -187,8 +192,8 @@ static HISTORIES: LazyLock<[History; 2]> = LazyLock::new(|| {
     ]
 });
 
-/// Reads a definition: it ends, evaluating what it reads ends too, and the independent evaluator
-/// accepts what comes of that.
+/// Reads a definition: reading and evaluating it must end, and the independent evaluator must
+/// accept the result.
 pub fn read_definition(text: &str) {
     let include = |path: &str| match path {
         "own.cat" => Some(text.to_owned()),

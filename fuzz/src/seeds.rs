@@ -1,29 +1,29 @@
-//! Writes what each target starts from: `seeds REPOSITORY FOLDER` makes inputs in `FOLDER/TARGET`
-//! of the histories and definitions that the repository holds.
+//! Writes the seeds of each target: `seeds REPOSITORY FOLDER` creates inputs in `FOLDER/TARGET`
+//! from the histories and definitions in the repository.
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use consistory_registers::{CausalModel, Options, decide};
 use consistory_formats::{Format, parse_str};
 use consistory_fuzz::{CERTIFIED, history, plan::Plan};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, catalogue, evaluate};
+use consistory_registers::{CausalModel, Options, decide};
 use consistory_verdict::write_certificate;
-// What instrumented code calls.
+// Library called by instrumented code.
 use libfuzzer_sys as _;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Histories in which a rule's side condition makes the difference: another session's reads, and
-/// reads of a buffered write.
+/// Histories on which a rule's side condition is decisive: reads of another session, and reads of a
+/// buffered write.
 const HISTORIES: [&str; 2] = [
     "t0: w(x,1) r(x,2) r(y,1)\nt1: w(x,2) r(x,1) w(y,1)\n",
     "t0: w(x,1) r(x,1) r(y,0)\nt1: w(y,1) r(y,1) r(x,0)\n",
 ];
 
-/// Kinds of certificates that no decider gives for the one fixed history.
+/// Kinds of certificates that no decider returns for the one fixed history.
 const CERTIFICATES: [&str; 4] = [
     r#"{"kind":"thin-air-read","read":"b:0:0"}"#,
     r#"{"kind":"orders","orders":{"t0":["t0:0","t0:1"],"b:0":["t0:0","b:0:0"]},"wr":{"b:0:0":"t0:0"}}"#,
@@ -110,14 +110,14 @@ impl Seeds<'_> {
             let parts = [&[0, 0, 0, 0, length], &plan[..], &[kind]];
             self.add("certificates", &parts.concat())?;
         }
-        // Derivations: an observer, a program order, rules, and what the prover forgets.
+        // Derivations: an observer, a program order, rules, and the ignored side conditions.
         let observed = (0..length).map(|observer| [observer, 0, 4, 64]);
         let others = [[255, 0, 1, 64], [255, 0, 15, 64], [255, 2, 15, 66], [255, 3, 15, 64]];
         for choices in observed.chain(others) {
             let parts = [&[0, 0, 0, 0, length], &plan[..], &[5], &choices];
             self.add("certificates", &parts.concat())?;
         }
-        // A true one of each model, as it is and altered.
+        // A true certificate for each model, unchanged and altered.
         for model in 0..7 {
             for alterations in 0..2 {
                 let parts = [&[1, model, 0, alterations, length], &plan[..], &[1, 2, 3, 4]];

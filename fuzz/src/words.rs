@@ -1,11 +1,11 @@
-//! Texts made of words, a byte a word.
+//! Texts made of words, one byte per word.
 //!
-//! One wrong character makes a text malformed, and then only the diagnostics are tried. Texts of
-//! whole words are well-formed often enough to reach what comes after a parser.
+//! One wrong character makes a text malformed, which tests only the diagnostics. Texts of whole
+//! words are well-formed often enough to test the code after the parser.
 
 use crate::bytes::Bytes;
 
-/// Joins the words that the bytes name.
+/// Joins the words that the bytes select.
 pub fn text(bytes: &mut Bytes<'_>, words: &[&str]) -> String {
     let mut text = String::new();
     while !bytes.is_empty() {

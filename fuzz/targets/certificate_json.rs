@@ -1,4 +1,5 @@
-//! Certificates in JSON: reading always ends, and what is read is written and read back the same.
+//! Certificates in JSON: reading always ends, and a certificate is unchanged after writing and
+//! reading.
 
 #![no_main]
 
@@ -13,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 static HISTORY: LazyLock<History> = LazyLock::new(|| history(CERTIFIED));
 
 fuzz_target!(|data: &[u8]| {
-    // A zero, which no JSON starts with, makes bytes stand for the parts of a certificate.
+    // A zero byte, which no JSON starts with, selects certificates built from parts.
     let json = match data.split_first() {
         Some((0, parts)) => Ok(json::certificate(&mut Bytes(parts))),
         _ => serde_json::from_slice(data),

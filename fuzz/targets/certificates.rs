@@ -1,18 +1,19 @@
-//! The independent checker: what it accepts is true.
+//! The independent checker accepts only true certificates.
 //!
-//! Half of the inputs are a history and a certificate made of bytes. The other half are a true
-//! certificate of one history, altered, and presented for another history that differs a little.
-//! Whatever the checker accepts, by its rules or by definition, the deciders and the definitions must agree with.
+//! Half of the inputs are a history and a certificate built from bytes. The other half are a true
+//! certificate of one history, altered, and presented for a slightly different history. If the
+//! checker accepts a certificate, by its rules or by definition, the deciders and the definitions
+//! must agree.
 
 #![no_main]
 
 use std::time::Duration;
 
 use consistory_certify::{certify, certify_definition};
-use consistory_registers::{CausalModel, ConvergentModel, Options, decide, decide_convergent};
 use consistory_fuzz::{bytes::Bytes, forge, plan::Plan, text};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, evaluate, find};
+use consistory_registers::{CausalModel, ConvergentModel, Options, decide, decide_convergent};
 use consistory_verdict::{Budget, Certificate, Judgement, Verdict};
 use libfuzzer_sys::fuzz_target;
 
@@ -63,7 +64,7 @@ fn is_so(history: &History, model: usize, claim: Verdict, certificate: &Certific
     );
 }
 
-/// Decides with a certificate by the rules of the model, if it has such.
+/// Decides with a certificate by the rules of the model, if it has rules.
 fn proved(history: &History, model: usize) -> Judgement<Certificate> {
     let convergent = match MODELS[model] {
         "ccm" => ConvergentModel::Ccm,

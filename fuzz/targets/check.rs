@@ -1,25 +1,27 @@
-//! Deciders: every verdict has a certificate that the independent checker accepts, verdicts respect
-//! what implies what, and on the smallest histories they are what the definitions say.
+//! Deciders: the independent checker accepts the certificate of every verdict, verdicts respect
+//! implications, and on the smallest histories they agree with the definitions.
 
 #![no_main]
 
 use std::time::Duration;
 
 use consistory_certify::certify;
-use consistory_registers::{CausalModel, Options, Scope, StoreModel, Tuning, decide, decide_stored};
 use consistory_fuzz::{bytes::Bytes, plan::Plan, text};
 use consistory_models::{EvaluateOptions, evaluate, find};
+use consistory_registers::{
+    CausalModel, Options, Scope, StoreModel, Tuning, decide, decide_stored,
+};
 use consistory_verdict::{Budget, Verdict};
 use libfuzzer_sys::fuzz_target;
 
 const CAUSAL: [CausalModel; 3] = [CausalModel::Cc, CausalModel::Ccv, CausalModel::Cm];
 const MODELS: [&str; 4] = ["cc", "ccv", "cm", "sc"];
 
-/// Which model implies which, by their places.
+/// Implications between models, by index.
 const IMPLIED: [(usize, usize); 5] = [(1, 0), (2, 0), (3, 0), (3, 1), (3, 2)];
 
-/// How many operations a history has at most: with distinct values, with repeated values, and to be
-/// decided by definition, too.
+/// Largest number of operations of a history: with distinct values, with repeated values, and for
+/// deciding by definition.
 const DISTINCT: usize = 40;
 const REPEATED: usize = 14;
 const DEFINED: usize = 9;

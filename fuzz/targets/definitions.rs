@@ -1,5 +1,5 @@
-//! The language of definitions: any text is parsed or refused, and what is parsed can be evaluated
-//! within a budget.
+//! The language of definitions: any text is parsed or rejected, and a parsed definition can be
+//! evaluated within a budget.
 
 #![no_main]
 

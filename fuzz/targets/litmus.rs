@@ -1,4 +1,4 @@
-//! Litmus tests: any text is read or refused, and what is read comes back as it was written.
+//! Litmus tests: any text is read or rejected, and a test is unchanged after writing and reading.
 
 #![no_main]
 

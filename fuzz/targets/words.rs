@@ -1,4 +1,4 @@
-//! Formats and definitions again, with texts made of words: more of them are well-formed.
+//! Formats and definitions, with texts made of words, more of which are well-formed.
 
 #![no_main]
 

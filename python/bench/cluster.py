@@ -1,4 +1,4 @@
-"""Measures a Ray cluster beside the command line: `python cluster.py CONSISTORY [HISTORIES] [KILLS]`.
+"""Measures a Ray cluster in comparison with the command line: `python cluster.py CONSISTORY [HISTORIES] [KILLS]`.
 
 CONSISTORY is the path of the release binary, and the package should be a release wheel (``dev/wheel``).
 Three node processes with a core each run on this machine; KILLS of them (2) are killed with SIGKILL, raylet
@@ -6,8 +6,8 @@ and workers, while histories are judged, and replaced. Every verdict is compared
 which uses all cores of the machine.
 
 Two overheads are printed: of processor time, user and system, of all processes of the cluster, which does
-not depend on what else the machine does; and of the time from the start of the first node to the summary,
-which says something on an idle machine only. The time is then split up by where it goes.
+not depend on other load on the machine; and of the time from the start of the first node to the summary,
+which is meaningful only on an idle machine. The time is then divided by phase.
 """
 
 import collections
@@ -27,7 +27,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Meter(threading.Thread):
-    """Adds up the processor time of all processes that carry the mark, also of those that died."""
+    """Adds up the processor time of all marked processes, including those that died."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -171,7 +171,7 @@ def compare(parts, verdicts):
 
 
 def inside(folder, path, kills):
-    """Runs the cluster, and writes down where the time goes."""
+    """Runs the cluster, and records the time of each phase."""
     import ray
     from ray.cluster_utils import Cluster
 

@@ -1,7 +1,7 @@
-"""Measures the package beside the command line: `python throughput.py CONSISTORY [HISTORIES] [OPERATIONS]`.
+"""Measures the package in comparison with the command line: `python throughput.py CONSISTORY [HISTORIES] [OPERATIONS]`.
 
 CONSISTORY is the path of the release binary. Processor time is compared, user and system, because it does
-not depend on what else the machine does.
+not depend on other load on the machine.
 """
 
 import os

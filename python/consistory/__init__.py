@@ -47,7 +47,7 @@ def from_table(
 ) -> List[History]:
     """Builds all histories of a pandas frame, an Arrow table, or columns by name.
 
-    Consecutive rows with the same ``history`` are one history; ``init`` and ``final`` hold for each.
+    Consecutive rows with the same ``history`` are one history; ``init`` and ``final`` apply to each.
     """
     from .tables import histories_of_table
 

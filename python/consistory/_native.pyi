@@ -54,7 +54,7 @@ class History:
 
     @staticmethod
     def parse(text: str, format: Optional[str] = None, source: str = "text") -> History:
-        """Parses one history, in the text notation, as JSON lines, or in a format that is named."""
+        """Parses one history, in the text notation, as JSON lines, or in the given format."""
     @staticmethod
     def from_operations(
         operations: Iterable[Mapping[str, Any]],
@@ -65,7 +65,7 @@ class History:
     ) -> History:
         """Builds a history from dictionaries with the fields of JSON lines.
 
-        Consecutive operations of a ``session`` are in program order. ``init`` and ``final`` hold the values
+        Consecutive operations of a ``session`` are in program order. ``init`` and ``final`` contain the values
         of keys at the beginning and at the end.
 
         >>> History.from_operations([
@@ -83,7 +83,7 @@ class History:
     ) -> History:
         """Builds one history from a pandas frame, an Arrow table, or columns by name.
 
-        The columns are named as the fields of JSON lines are: ``session``, ``op``, ``key``, ``value``,
+        The columns have the names of the fields of JSON lines: ``session``, ``op``, ``key``, ``value``,
         ``read``, ``call``, ``args``, ``returns``, ``start``, ``end``, ``txn``, ``status``.
         """
     @staticmethod
@@ -95,7 +95,7 @@ class History:
     ) -> History:
         """Builds one history from a pandas frame, an Arrow table, or columns by name.
 
-        The columns are named as the fields of JSON lines are: ``session``, ``op``, ``key``, ``value``,
+        The columns have the names of the fields of JSON lines: ``session``, ``op``, ``key``, ``value``,
         ``read``, ``call``, ``args``, ``returns``, ``start``, ``end``, ``txn``, ``status``.
         """
     @staticmethod
@@ -107,7 +107,7 @@ class History:
     ) -> History:
         """Builds one history from a pandas frame, an Arrow table, or columns by name.
 
-        The columns are named as the fields of JSON lines are: ``session``, ``op``, ``key``, ``value``,
+        The columns have the names of the fields of JSON lines: ``session``, ``op``, ``key``, ``value``,
         ``read``, ``call``, ``args``, ``returns``, ``start``, ``end``, ``txn``, ``status``.
         """
     @staticmethod
@@ -119,10 +119,10 @@ class History:
         """The name that the source gives the history, or `None`."""
     @property
     def source(self) -> str:
-        """Where the history comes from, such as the path of its file."""
+        """The source of the history, such as the path of its file."""
     @property
     def index(self) -> int:
-        """The place of the history in its source, counting from 0."""
+        """The index of the history in its source, counted from 0."""
     @property
     def digest(self) -> str:
         """A digest of the history's content, the same as in verdicts of the command line."""
@@ -140,17 +140,17 @@ class History:
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def to_text(self, format: str = "hist") -> str:
-        """Writes the history in a format, `hist` being the text notation."""
+        """Writes the history in a format; `hist` is the text notation."""
     def to_bytes(self, format: str = "hist") -> bytes:
         """Writes the history in a format, as bytes."""
     def to_frame(self) -> Any:
-        """The operations as a pandas frame, a row each."""
+        """The operations as a pandas frame, with one row per operation."""
     def write(
         self, path: Union[str, os.PathLike[str]], *, format: Optional[str] = None
     ) -> None:
-        """Writes the history to a file; the format follows from the extension unless it is named.
+        """Writes the history to a file; the format is that of the extension unless it is given.
 
-        A name that ends in ``.gz`` is that of a compressed file.
+        If the name ends in ``.gz``, the file is compressed.
         """
     def evaluate(
         self,
@@ -161,15 +161,15 @@ class History:
     ) -> Tuple[_Outcome, Optional[str]]:
         """Decides by the model's definition, with the slow reference evaluator.
 
-        Returns the verdict's word and the pattern of a violation. Histories of up to
-        `max_operations` operations are decided; for the others, and when the time is over, the word is
+        Returns the verdict as a word, and the pattern of a violation. Histories of up to
+        `max_operations` operations are decided; for larger ones, and after a timeout, the word is
         `undecided`.
         """
     def check(self, *models: Union[Model, Iterable[Model]], **options: Unpack[Options]) -> Report:
         """Judges the history by models and returns a report, a sequence of verdicts.
 
-        Without a model it is judged by every one that applies, and ``report.strongest`` holds the strongest
-        ones that are satisfied. The options are those of ``consistory.Court``.
+        Without a model it is judged by every model that applies, and ``report.strongest`` contains the strongest
+        satisfied ones. The options are those of ``consistory.Court``.
         """
     def violation(
         self, *models: Union[Model, Iterable[Model]], **options: Unpack[Options]
@@ -186,7 +186,7 @@ class Verdict:
         """The id of the model."""
     @property
     def verdict(self) -> _Outcome:
-        """`consistent`, `violation` or `undecided`."""
+        """The outcome: `consistent`, `violation` or `undecided`."""
     @property
     def is_consistent(self) -> bool:
         """Whether the history satisfies the model."""
@@ -195,16 +195,16 @@ class Verdict:
         """Whether the history violates the model."""
     @property
     def is_minimal(self) -> Optional[bool]:
-        """For the verdict on a shrunk history, whether nothing more can be left out."""
+        """For a shrunk history, whether no further operation can be removed."""
     @property
     def pattern(self) -> Optional[str]:
-        """What is wrong with the history in a few words, or `None`."""
+        """A short description of the violation, or `None`."""
     @property
     def via(self) -> Optional[str]:
         """The id of the other model whose certificate settles this one, or `None`."""
     @property
     def explanation(self) -> str:
-        """Plain sentences that say why."""
+        """An explanation in plain sentences."""
     @property
     def summary(self) -> str:
         """The explanation in one line."""
@@ -213,23 +213,23 @@ class Verdict:
         """The proof of the outcome as dictionaries and lists, or `None` if it is undecided."""
     @property
     def rejection(self) -> Optional[str]:
-        """Why the checker rejected the certificate, if it did; the outcome is then undecided."""
+        """The checker's reason to reject the certificate, or `None`; the outcome is then undecided."""
     @property
     def seconds(self) -> float:
-        """How long judging took, in seconds."""
+        """The time of judging, in seconds."""
     @property
     def history(self) -> History:
         """The history as it was judged."""
     def draw(self) -> str:
-        """The history and what is wrong with it, as SVG."""
+        """A drawing of the history and its violation, as SVG."""
     def json(self) -> str:
         """The verdict as one JSON object, as the command line prints it."""
     def html(self) -> str:
-        """The interactive report on this verdict, as a page of its own."""
+        """The interactive report on this verdict, as a complete page."""
     def shrink(self) -> Verdict:
-        """Leaves out operations as long as the rest violates the model; returns the verdict on the rest."""
+        """Removes operations as long as the rest violates the model; returns the verdict on the rest."""
     def certify(self) -> bool:
-        """Has the independent checker look at the certificate again; returns whether it accepts it."""
+        """Checks the certificate again with the independent checker; returns whether it is accepted."""
     def to_frame(self) -> Any:
         """The operations of the judged history as a pandas frame."""
     def _report(self) -> Report: ...
@@ -248,10 +248,10 @@ class Report:
     def __contains__(self, model: object, /) -> bool: ...
     @property
     def source(self) -> str:
-        """Where the history comes from."""
+        """The source of the history."""
     @property
     def index(self) -> int:
-        """The place of the history in its source, counting from 0."""
+        """The index of the history in its source, counted from 0."""
     @property
     def history(self) -> History:
         """The history as it was judged."""
@@ -260,7 +260,7 @@ class Report:
         """The digest of the history."""
     @property
     def strongest(self) -> Optional[List[str]]:
-        """The satisfied models that no other satisfied one implies, if they were asked for."""
+        """The satisfied models that no other satisfied one implies, if they were requested."""
     @property
     def object(self) -> Optional[str]:
         """The name of the object whose calls the history consists of, or `None`."""
@@ -273,16 +273,16 @@ class Report:
     def json(self) -> str:
         """The report as one line of JSON, as `consistory check --format json` prints it."""
     def html(self, shrink: bool = False) -> str:
-        """The interactive report as a page of its own."""
+        """The interactive report as a complete page."""
     def to_frame(self) -> Any:
-        """The verdicts as a pandas frame, a row per model."""
+        """The verdicts as a pandas frame, with one row per model."""
     def _repr_html_(self) -> str: ...
 
 @final
 class Reports(Iterator[Report]):
     def __next__(self) -> Report: ...
     def close(self) -> None:
-        """Stops judging; reports that are not handed out are lost."""
+        """Stops judging; reports that were not returned are lost."""
 
 @final
 class Court:
@@ -304,7 +304,7 @@ class Court:
     def judge(self, history: History) -> Report:
         """Judges one history."""
     def judge_many(self, items: Any, format: Optional[str] = None) -> Reports:
-        """Judges many histories, and reports on them in order, as they are asked for."""
+        """Judges many histories, and returns reports in order, as they are requested."""
     def judge_table(
         self,
         items: Any,
@@ -315,7 +315,7 @@ class Court:
     ) -> Dict[str, Any]:
         """Judges all the histories of some items and returns the verdicts as columns of a table.
 
-        Errors are rows too: `error` holds their text, and there is no verdict.
+        Errors are rows too: `error` contains their text, and there is no verdict.
         """
 
 @final
@@ -323,15 +323,16 @@ class Cases(Iterator[History]):
     def __next__(self) -> History: ...
 
 def read(paths: Sequence[Any], format: Optional[str] = None) -> Cases:
-    """Reads the histories of files and folders as they are asked for."""
+    """Reads the histories of files and folders when they are requested."""
 def inputs(paths: Sequence[Any]) -> List[str]:
-    """Lists the inputs that paths stand for: files as they are, and the histories in folders."""
+    """Lists the inputs that paths denote: files themselves, and the histories in folders."""
 def read_bytes(
     data: bytes, source: str = "bytes", format: Optional[str] = None, lines_before: int = 0
 ) -> List[History]:
     """Reads the histories of a file's bytes, which may be compressed.
 
-    `lines_before` is the number of lines of the file before these bytes, for the places of errors.
+    `lines_before` is the number of lines of the file before these bytes, for the positions of
+    errors.
     """
 def parse_texts(
     text: str, format: Optional[str] = None, source: str = "text"
@@ -349,7 +350,7 @@ class LineCutter:
     def feed(self, block: bytes) -> None:
         """Adds the next bytes of the file."""
     def finish(self) -> List[_Piece]:
-        """Returns the pieces of all that was added, as `split_jsonl` does."""
+        """Returns the pieces of all bytes that were added, like `split_jsonl`."""
 
 def contrast(
     first: str,
@@ -363,7 +364,7 @@ def contrast(
     budget: float = 60.0,
     jobs: Optional[int] = None,
 ) -> List[Dict[str, Any]]:
-    """Looks for smallest histories that one of two models allows and the other forbids."""
+    """Searches for smallest histories that one of two models allows and the other forbids."""
 def contrast_litmus(
     left: str,
     right: str,
@@ -375,7 +376,7 @@ def contrast_litmus(
     budget: float = 60.0,
     jobs: Optional[int] = None,
 ) -> List[Dict[str, Any]]:
-    """Finds the smallest programs that tell two memory models apart."""
+    """Finds the smallest programs that separate two memory models."""
 def outcomes(
     text: str, model: str, style: str = "axiomatic", budget: float = 60.0, source: str = "test"
 ) -> Dict[str, Any]:

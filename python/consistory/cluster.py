@@ -49,7 +49,7 @@ def _pairs(texts: List[str]) -> Dict[str, Any]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Makes the parser of the command line."""
+    """Builds the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="python -m consistory.cluster",
         description="Judge histories and sweep over models on a Ray cluster, or with Ray on this machine.",
@@ -58,47 +58,47 @@ def parser() -> argparse.ArgumentParser:
 
     def command(name: str, help: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=help, description=help)
-        sub.add_argument("--out", required=True, help="folder or URI of the results, seen by all machines")
+        sub.add_argument("--out", required=True, help="folder or URI of the results, accessible from all machines")
         sub.add_argument("--address", help="the cluster to join, such as auto or HOST:6379")
         sub.add_argument("--quiet", "-q", action="store_true", help="print errors only")
-        sub.add_argument("--format", choices=["text", "json"], default="text", help="how to print the sums")
+        sub.add_argument("--format", choices=["text", "json"], default="text", help="output format of the sums")
         return sub
 
     def judging(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--model", "-m", default="", help="models, separated by commas")
-        sub.add_argument("--object", help="the object that the histories are calls of")
-        sub.add_argument("--axioms", action="append", help="a model of the object by its axioms")
-        sub.add_argument("--levels", help="a model of the object by a level per method")
+        sub.add_argument("--object", help="object whose calls the histories contain")
+        sub.add_argument("--axioms", action="append", help="a model of the object given by axioms")
+        sub.add_argument("--levels", help="a model of the object given by one visibility level per method")
         sub.add_argument("--order", choices=["none", "session", "realtime"], default="session")
-        sub.add_argument("--budget", type=_seconds, default=60.0, help="time per history and model")
-        sub.add_argument("--memory", type=_size, default=None, help="memory per history, such as 512MiB")
+        sub.add_argument("--budget", type=_seconds, default=60.0, help="time limit per history and model")
+        sub.add_argument("--memory", type=_size, default=None, help="memory limit per history, such as 512MiB")
 
     def generating(sub: argparse.ArgumentParser, batch: int) -> None:
         kind = sub.add_mutually_exclusive_group()
         kind.add_argument("--memory-model", dest="generated_memory", help="sc, tso, pso, ccv, cm or broken")
         kind.add_argument("--generate-object", dest="generated_object", help="such as queue")
-        kind.add_argument("--transactions", help="the isolation level of a simulated store")
-        sub.add_argument("--count", type=int, required=True, help="how many histories")
-        sub.add_argument("--seed", type=int, default=0, help="the first seed")
+        kind.add_argument("--transactions", help="isolation level of a simulated store")
+        sub.add_argument("--count", type=int, required=True, help="number of histories")
+        sub.add_argument("--seed", type=int, default=0, help="first seed")
         sub.add_argument("--batch", type=int, default=batch, help="histories per piece of work")
         sub.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a generator option")
 
     check = command("check", "judge recorded histories")
     check.add_argument("paths", nargs="+", metavar="PATH", help="files, folders or URIs")
     judging(check)
-    check.add_argument("--from", dest="input_format", help="the format, instead of detecting it")
+    check.add_argument("--from", dest="input_format", help="input format, instead of detecting it")
     check.add_argument("--certificates", action="store_true", help="keep the certificates")
     check.add_argument("--shrink", action="store_true", help="keep each violation's smallest part")
     check.add_argument("--piece", type=_size, default=16 << 20, help="input per piece of work")
     contrast = command("contrast", "contrast every pair of models")
     contrast.add_argument("--model", "-m", help="models, separated by commas (default: all)")
-    contrast.add_argument("--bound", type=int, default=5, help="the most operations")
-    contrast.add_argument("--sessions", type=int, help="the most sessions")
-    contrast.add_argument("--variables", type=int, help="the most variables")
+    contrast.add_argument("--bound", type=int, default=5, help="largest number of operations")
+    contrast.add_argument("--sessions", type=int, help="largest number of sessions")
+    contrast.add_argument("--variables", type=int, help="largest number of variables")
     contrast.add_argument("--fences", action="store_true", help="with fences")
     contrast.add_argument("--rmws", action="store_true", help="with read-modify-writes")
     contrast.add_argument("--order", choices=["none", "session", "realtime"], default="session")
-    contrast.add_argument("--budget", type=_seconds, default=600.0, help="time per pair")
+    contrast.add_argument("--budget", type=_seconds, default=600.0, help="time limit per pair")
     campaign = command("campaign", "generate histories and judge them")
     judging(campaign)
     generating(campaign, 2000)
@@ -117,15 +117,15 @@ def main(arguments: Optional[List[str]] = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"error: {error}\n  = help: the same command goes on where this one was", file=sys.stderr)
+        print(f"error: {error}\n  = help: run the same command again to continue", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on where this one was", file=sys.stderr)
+        print("interrupted; run the same command again to continue", file=sys.stderr)
         return 130
 
 
 def _hush() -> None:
-    """Keeps Ray's notes on its plans and progress out of the output; errors still appear."""
+    """Suppresses Ray's messages about plans and progress; errors still appear."""
     data = package("ray.data", "cluster")  # Sets up its own logging.
     for handler in logging.getLogger(data.__name__).handlers:
         if isinstance(handler, logging.StreamHandler):
@@ -199,7 +199,7 @@ def _print(command: str, summary: Dict[str, Any]) -> None:
     for model, line in summary["counts"].items():
         print(model.ljust(width), *(str(line.get(word, 0)).rjust(12) for word in words))
     if summary["errors"]:
-        print(f"{summary['errors']} could not be read or judged; the column error says why")
+        print(f"{summary['errors']} could not be read or judged; see the column error")
 
 
 def _code(summary: Dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""The exceptions of the package: each has its place and a hint, where there is one."""
+"""The exceptions of the package, with positions and hints."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, Dict, List, Optional
 
 
 class Error(Exception):
-    """Something could not be read, judged or written.
+    """An error of reading, judging or writing.
 
-    ``str(error)`` is the whole message, with the lines that it is about and the hint.
+    ``str(error)`` is the whole message, with the affected lines and the hint.
 
-    - ``message``: What is wrong, in one line.
-    - ``hint``: What to do about it.
-    - ``source``: The file or text that it is about.
-    - ``index``: The place of the history in its source, counting from 0.
-    - ``line``: Line of the first place, counting from 1.
-    - ``column``: Column of the first place, counting from 1.
-    - ``places``: All places: dictionaries of ``source``, ``line``, ``column``, ``text``, ``message``,
+    - ``message``: The error in one line.
+    - ``hint``: The remedy.
+    - ``source``: The affected file or text.
+    - ``index``: The index of the history in its source, counted from 0.
+    - ``line``: The line of the first position, counted from 1.
+    - ``column``: The column of the first position, counted from 1.
+    - ``places``: All positions: dictionaries of ``source``, ``line``, ``column``, ``text``, ``message``,
       ``hint``.
     """
 
@@ -89,15 +89,15 @@ class DefinitionError(Error, ValueError):
 
 
 class ObjectError(Error, ValueError):
-    """A history does not fit an object, or it is not clear which one is meant."""
+    """A history does not fit an object, or its object is ambiguous."""
 
 
 class DoesNotApply(Error, ValueError):
-    """A model says nothing about a history."""
+    """A model does not apply to a history."""
 
 
 class Undecided(Error):
-    """The budget ended before there was an answer."""
+    """The budget ran out before there was a verdict."""
 
 
 class InternalError(Error, RuntimeError):
@@ -114,7 +114,7 @@ class Violation(Error, AssertionError):
 
 
 class MissingPackage(Error, ImportError):
-    """Another package is needed for this, which is not installed."""
+    """A required package is not installed."""
 
 
 def package(name: str, extra: str) -> Any:

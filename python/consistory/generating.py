@@ -44,7 +44,7 @@ def generate(
 ) -> Any:
     """Generates a history, or an iterator over ``count`` histories with consecutive seeds.
 
-    ``memory``: a simulated memory that clients run on, ``sc`` (the default), ``tso``, ``pso``, ``ccv``,
+    ``memory``: a simulated memory that clients use, ``sc`` (the default), ``tso``, ``pso``, ``ccv``,
     ``cm`` or ``broken``. ``object``: a linearizable object that clients call, such as ``queue``.
     ``transactions``: the isolation level of a simulated store, such as ``si``.
 
@@ -54,7 +54,7 @@ def generate(
     ``indeterminate``, ``times``, ``lag``, ``anomalies``, ``order``.
     """
     if sum(kind is not None for kind in (memory, object, transactions)) > 1:
-        raise ModelError("name a memory, an object or transactions, one of them")
+        raise ModelError("give either a memory, an object or transactions")
     if count is not None:
         return _many(memory, object, transactions, count, seed, options)
     return _one(memory, object, transactions, seed, options)

@@ -22,10 +22,10 @@ def _restore(text: str, source: str, index: int) -> History:
 def read_all(
     paths: Union[PathLike, Iterable[PathLike]], *, format: Optional[str] = None
 ) -> Iterator[History]:
-    """Reads the histories of files and folders, one by one, as they are asked for.
+    """Reads the histories of files and folders one by one, when they are requested.
 
     The format and a compression by gzip or zstd are detected. Parquet and Feather files are read as
-    tables. A malformed file raises ``ReadError`` with all its places and yields none of its histories.
+    tables. A malformed file raises ``ReadError`` with all its positions and yields none of its histories.
     """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
@@ -40,7 +40,7 @@ def read_all(
 
 
 def files_in(folder: str) -> List[str]:
-    """Returns the paths of a folder's histories: its tables, then what the native reader reads."""
+    """Returns the paths of a folder's histories: its tables, then the files of the native reader."""
     tables = tables_in(folder)
     try:
         others = _native.inputs([folder])
@@ -71,7 +71,7 @@ def _line(operation: Mapping[str, Any]) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Converts what stands for a number or a list, such as the scalars of numpy."""
+    """Converts objects that represent a number or a list, such as the scalars of numpy."""
     if hasattr(value, "__index__"):
         return value.__index__()
     if hasattr(value, "tolist"):
@@ -90,7 +90,7 @@ def _from_operations(
 ) -> History:
     """Builds a history from dictionaries with the fields of JSON lines.
 
-    Consecutive operations of a ``session`` are in program order. ``init`` and ``final`` hold the values
+    Consecutive operations of a ``session`` are in program order. ``init`` and ``final`` contain the values
     of keys at the beginning and at the end.
 
     >>> History.from_operations([
@@ -127,7 +127,7 @@ def _operations(self: History) -> List[Dict[str, Any]]:
 
 
 def _to_frame(self: History) -> Any:
-    """The operations as a pandas frame, a row each."""
+    """The operations as a pandas frame, with one row per operation."""
     return package("pandas", "tables").DataFrame(self.operations)
 
 
@@ -139,7 +139,7 @@ def _from_table(
 ) -> History:
     """Builds one history from a pandas frame, an Arrow table, or columns by name.
 
-    The columns are named as the fields of JSON lines are: ``session``, ``op``, ``key``, ``value``,
+    The columns have the names of the fields of JSON lines: ``session``, ``op``, ``key``, ``value``,
     ``read``, ``call``, ``args``, ``returns``, ``start``, ``end``, ``txn``, ``status``.
     """
     histories = histories_of_table(table, init=init, final=final)
@@ -154,8 +154,8 @@ def _from_table(
 def _check(self: History, *models: Any, **options: Any) -> Any:
     """Judges the history by models and returns a report, a sequence of verdicts.
 
-    Without a model it is judged by every one that applies, and ``report.strongest`` holds the strongest
-    ones that are satisfied. The options are those of ``consistory.Court``.
+    Without a model it is judged by every model that applies, and ``report.strongest`` contains the strongest
+    satisfied ones. The options are those of ``consistory.Court``.
     """
     from .judging import court
 
@@ -171,9 +171,9 @@ def _violation(self: History, *models: Any, **options: Any) -> Any:
 
 
 def _write(self: History, path: PathLike, *, format: Optional[str] = None) -> None:
-    """Writes the history to a file; the format follows from the extension unless it is named.
+    """Writes the history to a file; the format is that of the extension unless it is given.
 
-    A name that ends in ``.gz`` is that of a compressed file.
+    If the name ends in ``.gz``, the file is compressed.
     """
     name = os.fspath(path)
     is_compressed = name.endswith(".gz")

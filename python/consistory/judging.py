@@ -35,7 +35,7 @@ class Definition:
 
     def __init__(self, name: str, text: str) -> None:
         if not isinstance(name, str) or not isinstance(text, str):
-            raise TypeError("a definition has a name and a text, both of them strings")
+            raise TypeError("a definition needs a name and a text, both strings")
         self.name, self.text = name, text
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class Options(TypedDict, total=False):
 
 
 class ManyOptions(TypedDict, total=False):
-    """The options of judging many histories, besides ``jobs``."""
+    """The options of judging many histories, except ``jobs``."""
 
     object: Any
     axioms: Union[None, str, Sequence[str]]
@@ -116,19 +116,19 @@ def court(
     engine: str = "auto",
     certify: bool = True,
 ) -> Court:
-    """Makes a court that judges histories by models.
+    """Builds a court that judges histories by models.
 
     ``models``: ids in any case, paths of definition files, ``Definition``, ``all`` or ``strongest``.
-    ``object``: the object that histories of calls are of: a name such as ``queue`` or ``register(0)``,
+    ``object``: the object of histories of calls: a name such as ``queue`` or ``register(0)``,
     the path of a specification file, or a Python class. ``axioms`` and ``levels`` are models of an
-    object. ``order``: what isolation levels respect, ``none``, ``session`` or ``realtime``. ``budget``:
+    object. ``order``: the order that isolation levels respect, ``none``, ``session`` or ``realtime``. ``budget``:
     seconds per model; ``memory``: bytes. ``certify=False`` leaves out the independent checker.
     """
     if isinstance(object, os.PathLike):
         object = os.fspath(object)
     for name, number in (("jobs", jobs), ("memory", memory)):
         if number is not None and number < 1:
-            raise ModelError(f"{name}={number} is too little", hint=f"leave {name} out for the default")
+            raise ModelError(f"{name}={number} is too small", hint=f"omit {name} for the default")
     if not budget >= 0:
         raise ModelError(f"a budget is a number of seconds, not {budget}")
     texts = [axioms] if isinstance(axioms, str) else axioms
@@ -188,13 +188,13 @@ def check_many(
     errors: str = "raise",
     **options: Any,
 ) -> Iterator[Any]:
-    """Judges many histories on all cores, and yields their reports in order, as they are ready.
+    """Judges many histories on all cores, and yields their reports in order as soon as possible.
 
     ``histories`` is a path, or an iterable of histories and paths; it is read only as far as the threads
     need it. The interpreter's lock is not held while histories are read and judged.
 
     With ``errors="raise"`` an input that cannot be read or judged ends the stream with an exception;
-    with ``errors="yield"`` the exception takes the place of the report, and the stream goes on.
+    with ``errors="yield"`` the exception is yielded instead of the report, and the stream continues.
     """
     if errors not in ("raise", "yield"):
         raise ValueError(f'errors is "raise" or "yield", not {errors!r}')
@@ -228,7 +228,7 @@ def _expanded(histories: Iterable[Any], failed: Optional[Dict[str, Error]]) -> I
             except ReadError as error:
                 if failed is None:
                     raise
-                # The path takes the place of its histories; the native reader refuses it in its turn.
+                # The path is kept instead of its histories, so that the native reader reports the error in order.
                 failed[os.fspath(item)] = error
                 yield item
         elif _has_tables(item):
@@ -244,7 +244,7 @@ def _with_errors(reports: Any, failed: Dict[str, Error]) -> Iterator[Any]:
         except StopIteration:
             return
         except Error as error:
-            # An error about the format of a file has the file in its message alone.
+            # Some errors contain the file only in their message.
             of_tables = (
                 known
                 for path, known in failed.items()
@@ -254,7 +254,7 @@ def _with_errors(reports: Any, failed: Dict[str, Error]) -> Iterator[Any]:
 
 
 def _frame(self: Report) -> Any:
-    """The verdicts as a pandas frame, a row per model."""
+    """The verdicts as a pandas frame, with one row per model."""
     return to_frame([self])
 
 
@@ -273,13 +273,13 @@ def _row(report: Report, verdict: Verdict) -> Any:
 
 
 def to_frame(reports: Iterable[Report]) -> Any:
-    """The verdicts of many reports as one pandas frame, a row per history and model."""
+    """The verdicts of many reports as one pandas frame, with one row per history and model."""
     pandas = package("pandas", "tables")
     return pandas.DataFrame([_row(report, verdict) for report in reports for verdict in report])
 
 
 def _framed(page: str, height: int = 620) -> str:
-    """Puts a page of its own into the output of a notebook's cell."""
+    """Embeds a page in the output of a notebook's cell."""
     from html import escape
 
     return (
@@ -297,7 +297,7 @@ def _verdict_html(self: Verdict) -> str:
 
 
 def _verdict_page(self: Verdict) -> str:
-    """The interactive report on this verdict, as a page of its own."""
+    """The interactive report on this verdict, as a complete page."""
     return self._report().html()
 
 

@@ -1,4 +1,4 @@
-"""Litmus tests: small programs, and the outcomes that memory models allow them.
+"""Litmus tests: small programs, and the outcomes that memory models allow.
 
 >>> from consistory import litmus
 >>> [both] = [o for o in litmus.outcomes("X=1; r1=Y // Y=1; r2=X", "tso") if set(o.values()) == {0}]
@@ -19,9 +19,9 @@ class Outcomes:
 
     - ``test``: The name of the test.
     - ``model``: The id of the memory model.
-    - ``condition``: What comes of the test's condition: ``allowed``, ``forbidden``, ``holds``, ``fails``,
+    - ``condition``: The result of the test's condition: ``allowed``, ``forbidden``, ``holds``, ``fails``,
       ``undefined`` (a test of C with undefined behaviour) or ``None``.
-    - ``program``: The program as a table, a column per thread.
+    - ``program``: The program as a table, with one column per thread.
     """
 
     def __init__(self, found: Dict[str, Any], model: str) -> None:
@@ -70,9 +70,9 @@ class Outcomes:
 
 
 class Difference(NamedTuple):
-    """A smallest program that tells two memory models apart.
+    """A smallest program that separates two memory models.
 
-    - ``program``: The program as a table, a column per thread.
+    - ``program``: The program as a table, with one column per thread.
     - ``accesses``: Number of its accesses.
     - ``only_left``: The outcomes that only the first model allows.
     - ``only_right``: The outcomes that only the second model allows.
@@ -125,9 +125,9 @@ def contrast(
     budget: float = 60.0,
     jobs: Optional[int] = None,
 ) -> List[Difference]:
-    """Finds the smallest program that tells two memory models apart, or all minimal ones.
+    """Finds the smallest program that separates two memory models, or all minimal ones.
 
-    The list is empty if no program of up to ``bound`` accesses does.
+    The list is empty if no program of up to ``bound`` accesses separates them.
     """
     if bound < 1:
         raise ModelError(f"the bound {bound} is not a number of accesses", hint="it is 1 or more")

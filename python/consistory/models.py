@@ -1,4 +1,4 @@
-"""The catalogue of models, and what tells two of them apart."""
+"""The catalogue of models, and histories that separate them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._native import History
 
 
 def models() -> Dict[str, str]:
-    """The ids of all models, with the family that each belongs to."""
+    """The ids of all models, with the family of each."""
     return dict(_native.MODELS)
 
 
@@ -19,11 +19,11 @@ class Separation(NamedTuple):
 
     - ``allows``: The model that allows.
     - ``forbids``: The model that forbids.
-    - ``answer``: ``separated``, ``implied`` (it is proved that there is none), ``none`` up to the bound,
+    - ``answer``: ``separated``, ``implied`` (it is proved that no history separates them), ``none`` up to the bound,
       or ``undecided``.
     - ``history``: A smallest such history.
-    - ``operations``: Number of operations of the history, or up to which there is none.
-    - ``because``: The proof that there is none, or why it is undecided.
+    - ``operations``: Number of operations of the history, or the bound up to which there is none.
+    - ``because``: The proof that there is none, or the reason of an undecided answer.
     """
 
     allows: str
@@ -57,10 +57,10 @@ def contrast(
     budget: float = 60.0,
     jobs: Optional[int] = None,
 ) -> List[Separation]:
-    """Looks for smallest histories that one of two models allows and the other forbids.
+    """Searches for smallest histories that one of two models allows and the other forbids.
 
     The models are two of registers, or two isolation levels: ids or paths of definition files. The first
-    answer is about what ``first`` allows and ``second`` forbids, the other one about the converse.
+    answer concerns histories that ``first`` allows and ``second`` forbids, the other one the converse.
     """
     names = [os.fspath(name) for name in (first, second)]
     found = _native.contrast(

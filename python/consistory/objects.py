@@ -1,12 +1,12 @@
 """User-defined objects as Python classes.
 
-A class stands for the sequential object: a new instance is its initial state, and its public methods
+A class represents the sequential object: a new instance is its initial state, and its public methods
 are its calls. A method may change the instance; the search restores the instance before each call. A
 method that is not possible in a state, such as locking a lock that is held, raises ``Impossible``.
 
 The attributes of an instance must be picklable, and the methods must depend on nothing but the instance
 and the arguments. The class itself may be defined anywhere, also in a function or a notebook, unless it
-has slots, a built-in base, or its own way to be pickled: then it must be importable.
+has slots, a built-in base, or custom pickling: then it must be importable.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def reads(method: _F) -> _F:
 
 
 def freeze(value: Any) -> Any:
-    """Returns a form of a value, for ``marshal``, that differs if the values do.
+    """Returns a canonical form of a value, for ``marshal``; different values have different forms.
 
-    Equal values of the usual types have equal forms. Those of other types may have several, which costs
-    the search some time and nothing else.
+    Equal values of the usual types have equal forms. Those of other types may have several forms, which only
+    costs the search some time.
     """
     kind = type(value)
     if value is None or kind in (bool, int, str, bytes, float):
@@ -42,7 +42,7 @@ def freeze(value: Any) -> Any:
         return ("set", tuple(sorted(marshal.dumps(freeze(item), 2) for item in value)))
     if kind is dict:
         pairs = [(marshal.dumps(freeze(key), 2), freeze(item)) for key, item in value.items()]
-        # The order of a plain dictionary is part of what iteration returns, so it counts.
+        # The order of a dictionary affects iteration, so it is part of the form.
         return ("dict", tuple(pairs))
     if _is_plain(kind):
         return (kind.__qualname__, freeze(vars(value)))
@@ -50,11 +50,11 @@ def freeze(value: Any) -> Any:
 
 
 class _Plain:
-    """A class whose instances are their attributes and nothing else."""
+    """A class whose instances have no state except their attributes."""
 
 
 def _is_plain(kind: type) -> bool:
-    """Checks whether the attributes of an instance are all of its state."""
+    """Checks whether the state of an instance consists of its attributes."""
     own_ways = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__new__")
     same = all(getattr(kind, name, None) == getattr(_Plain, name, None) for name in own_ways)
     has_slots = any("__slots__" in vars(base) for base in kind.__mro__[:-1])
@@ -62,7 +62,7 @@ def _is_plain(kind: type) -> bool:
 
 
 class Adapter:
-    """What the search calls: states as pairs of a key and a pickled instance."""
+    """The interface for the search: states as pairs of a key and a pickled instance."""
 
     def __init__(self, made: Any) -> None:
         if inspect.isclass(made):
@@ -117,7 +117,7 @@ class Adapter:
 
 
 def _methods(kind: type, name: str, method: Any) -> List[Tuple[str, List[str], bool]]:
-    """Lists a method once for each number of arguments that it takes."""
+    """Lists a method once for each number of arguments that it accepts."""
     is_read = bool(getattr(method, "__consistory_reads__", False))
     names: List[str] = []
     required = 0
@@ -138,5 +138,5 @@ def _methods(kind: type, name: str, method: Any) -> List[Tuple[str, List[str], b
 
 
 def adapt(made: Any) -> Adapter:
-    """Makes what the search calls of a class or an instance."""
+    """Builds the adapter of a class or an instance."""
     return Adapter(made)

@@ -1,4 +1,4 @@
-"""Coherence protocols in Murphi: every run explored, sequential consistency proved."""
+"""Coherence protocols in Murphi: explores every run, and proves sequential consistency."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Verification(NamedTuple):
     - ``source``: The file or text.
     - ``verdict``: ``consistent`` (proved), ``violation``, ``undecided``, ``unproved`` (there is nothing to
       prove) or, for the ordinary checks alone, ``holds``.
-    - ``because``: What is wrong, or why there is no verdict.
+    - ``because``: The error, or the reason why there is no verdict.
     - ``states``: Number of states explored.
     - ``depth``: Depth of the exploration.
-    - ``run``: The rules of a shortest run to what is wrong.
+    - ``run``: The rules of a shortest run to the error.
     - ``history``: The history of that run, if it is not sequentially consistent.
     """
 
@@ -60,7 +60,7 @@ def verify(
     """Proves that every run of a protocol is sequentially consistent, or finds one that is not.
 
     ``protocol`` is the path of a description in Murphi, or its text. With ``plain`` only the ordinary
-    checks are made: invariants, errors and deadlocks.
+    checks are performed: invariants, errors and deadlocks.
     """
     name = os.fspath(protocol)
     if isinstance(protocol, os.PathLike) or "\n" not in name:

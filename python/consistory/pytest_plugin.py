@@ -3,10 +3,10 @@
 A test that uses the fixture records calls with it. When the test is over the recording is judged, and
 the test fails if it violates the model: the failure shows the shrunk counterexample, and its picture is
 written into the test's temporary folder, or into the folder that ``--consistory-draw`` names. If the
-test has failed already, the counterexample is shown as a section of its failure. A recording that the
-budget does not suffice for fails the test too, because its verdict is unknown.
+test has failed already, the counterexample is shown as a section of its failure. If the budget does not
+suffice, the test fails too, because the verdict is unknown.
 
-The marker says what to judge by::
+The marker states the models and the object::
 
     @pytest.mark.consistory("linearizability", object="queue")
     def test_queue(recorder):
@@ -43,7 +43,7 @@ def pytest_configure(config: Any) -> None:
 
 
 class _Recording(NamedTuple):
-    """What a test records, and how it is judged."""
+    """The recording of a test, with the options of judging it."""
 
     recorder: Recorder
     models: Tuple[Any, ...]
@@ -51,7 +51,7 @@ class _Recording(NamedTuple):
     picture: str
 
     def problem(self) -> Optional[str]:
-        """Judges the recording, and returns what is wrong with it."""
+        """Judges the recording, and returns a description of its violation, or ``None``."""
         if not len(self.recorder):
             return None
         try:
@@ -63,7 +63,7 @@ class _Recording(NamedTuple):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: Any) -> Iterator[None]:
-    """Judges what the test has recorded, as a part of the test."""
+    """Judges the recording of the test, as a part of the test."""
     outcome: Any = yield
     recording: Optional[_Recording] = getattr(item, "_consistory", None)
     if recording is None:
@@ -78,7 +78,7 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
         if has_failed:
             item.add_report_section("call", "consistory", problem)
             return
-        # The text says it all; a traceback through the fixture says nothing.
+        # The text is sufficient; a traceback through the fixture is of no use.
         pytest.fail(problem, pytrace=False)
     except BaseException as error:
         if not has_failed:
@@ -86,7 +86,7 @@ def pytest_runtest_call(item: Any) -> Iterator[None]:
 
 
 def _fail(outcome: Any, error: BaseException) -> None:
-    """Makes an exception what came of the test."""
+    """Makes an exception the result of the test."""
     if hasattr(outcome, "force_exception"):
         outcome.force_exception(error)
     else:
@@ -95,7 +95,7 @@ def _fail(outcome: Any, error: BaseException) -> None:
 
 @pytest.fixture
 def recorder(request: Any, tmp_path: Any) -> Iterator[Recorder]:
-    """Records calls; what they did is judged when the test is over."""
+    """Records calls; the recording is judged when the test is over."""
     marker = request.node.get_closest_marker("consistory")
     models = marker.args if marker else ()
     options = dict(marker.kwargs) if marker else {}

@@ -1,8 +1,8 @@
 """Many machines: histories judged on a Ray cluster, and sweeps over models, bounds and seeds.
 
 Without a cluster Ray is started on this machine. Every piece of work writes one Parquet file (see
-``consistory.units``), so a machine that dies costs the pieces that it was working on, and a run whose
-driver died goes on where it was when the same call is made again.
+``consistory.units``), so if a machine dies only its current pieces are lost, and a run whose
+driver died continues when the same call is made again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .errors import package
 from .units import PIECE_BYTES, Run, RunError, plan_inputs
 
 Progress = Callable[[int, int], None]
-#: How long a head may take to answer.
+#: Longest time for the head to answer.
 CONNECT_SECONDS = 10.0
 
 
@@ -205,7 +205,7 @@ class Results:
 
 
 def _try_court(settings: Dict[str, Any]) -> None:
-    """Makes the court that every machine makes, so that a wrong name is an error here."""
+    """Builds the court that every machine will build, so that a wrong name is an error here."""
     from .units import _court
 
     if "jobs" in settings["options"]:
@@ -270,7 +270,7 @@ def _work(row: Dict[str, Any], run: Run) -> Dict[str, Any]:
 
 
 def _conduct(run: Run, address: Optional[str], progress: Optional[Progress]) -> Results:
-    """Runs the units that have no result, and adds everything up."""
+    """Runs the units without a result, and adds up all sums."""
     import ray
 
     run.open()
@@ -283,7 +283,7 @@ def _conduct(run: Run, address: Optional[str], progress: Optional[Progress]) -> 
         start(address)
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
-        # A unit is a task of its own: a machine that dies costs one unit per core.
+        # Each unit is a task: if a machine dies, one unit per core is lost.
         dataset: Any = ray.data.from_items(
             [{"unit": number, "work": json.dumps(run.units[number])} for number in missing],
             override_num_blocks=len(missing),
@@ -296,18 +296,18 @@ def _conduct(run: Run, address: Optional[str], progress: Optional[Progress]) -> 
                 if progress is not None:
                     progress(min(done, total), total)
         except ray.exceptions.RayError as error:
-            # The engine gave up, as it does when the machine with its own notes is gone. What has a
-            # result stays done; without any new result there is no point in another attempt.
+            # Ray Data gave up, for example because the machine with its metadata died. Units with a
+            # result stay done; without any new result there is no other attempt.
             left = run.missing()
             if len(left) == len(missing):
-                raise RunError(f"the cluster did none of {len(left)} pieces: {error}") from error
+                raise RunError(f"the cluster completed none of {len(left)} pieces: {error}") from error
         missing = run.missing()
         done = total - len(missing)
     return Results(run, run.finish())
 
 
 def show_progress(done: int, total: int) -> None:
-    """Prints how far a run is to standard error."""
+    """Prints the progress of a run to standard error."""
     end = "\n" if done == total else ""
     lead = "\r" if sys.stderr.isatty() else ""
     if lead or done == total or done % max(1, total // 20) == 0:

@@ -1,12 +1,12 @@
-"""A recorder for Python services: what each client called, when, and what came back.
+"""A recorder for Python services: the calls of each client, with their times and returns.
 
 Every call becomes a call of a history, with times from one clock (``time.monotonic_ns``, which all
 threads and processes of a machine share). A call that raises is recorded as indeterminate, because
-its effect is unknown, unless the exception is one that ``failures`` names: then it did not
-take effect and counts for nothing.
+its effect is unknown, unless the exception is one of ``failures``: then the call did not
+take effect and is ignored.
 
 Sessions are threads or asyncio tasks unless the caller names them. A session has one call at a time, so
-a session whose call is indeterminate goes on under another name, and a call that is made inside another
+a session whose call is indeterminate continues under another name, and a call inside another
 call of its session is recorded under another name too.
 """
 
@@ -32,9 +32,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Call:
-    """A call that is being recorded; set ``returns`` to what it returned.
+    """A call that is being recorded; set ``returns`` to its return value.
 
-    - ``returns``: What the call returned; assign it inside the block.
+    - ``returns``: The return value of the call; assign it inside the block.
     - ``status``: ``ok``, ``fail`` (it did not take effect) or ``unknown``.
     """
 
@@ -58,12 +58,12 @@ class Recorder:
     1
 
     With ``path`` every call is appended to a file, and recorders of several processes may share it: the
-    file is opened for appending and each line is one write. ``Recorder.shared()`` makes such a file.
+    file is opened for appending and each line is one write. ``Recorder.shared()`` creates such a file.
     A recorder can be pickled if it has a path.
 
-    - ``object``: The object that the calls are of, as in ``check``.
+    - ``object``: The object whose calls are recorded, as in ``check``.
     - ``failures``: Exceptions after which a call did not take effect.
-    - ``init``: Initial values, as the object takes them.
+    - ``init``: Initial values, in the form that the object expects.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class Recorder:
         self._tasks: "Dict[int, str]" = {}
         self._numbers = itertools.count()
         self._lost: Dict[str, int] = {}
-        #: For each session the places of its running calls; there are several if calls are nested.
+        #: For each session the indices of its running calls; there are several if calls are nested.
         self._running: Dict[str, Set[int]] = {}
         self._process = os.getpid()
 
     @classmethod
     def shared(cls, **options: Any) -> "Recorder":
-        """Makes a recorder that several processes can write to, with a temporary file."""
+        """Creates a recorder that several processes can write to, with a temporary file."""
         handle, path = tempfile.mkstemp(prefix="consistory-", suffix=".jsonl")
         os.close(handle)
         recorder = cls(path=path, **options)
@@ -152,7 +152,7 @@ class Recorder:
         ``name`` is the method in the history, the function's name unless it is given. ``args`` and
         ``session`` compute what is recorded from the arguments; ``returns`` from what was returned.
         Without ``args`` all positional and named arguments are recorded in order, ``self`` left out.
-        Values are recorded as they are at that moment, so the service may change them later.
+        Values are copied when they are recorded, so the service may change them later.
         """
         if function is None:
             return functools.partial(
@@ -164,10 +164,10 @@ class Recorder:
             )
         method = name or getattr(function, "__name__", None)
         if method is None:
-            raise TypeError(f"{function!r} has no name of its own; say name=")
+            raise TypeError(f"{function!r} has no name; give one with name=")
         try:
             signature = inspect.signature(function)
-        except ValueError:  # some built-in functions do not say what they take
+        except ValueError:  # some built-in functions have no signature
             signature = inspect.Signature(
                 [
                     inspect.Parameter("given", inspect.Parameter.VAR_POSITIONAL),
@@ -219,9 +219,9 @@ class Recorder:
 
     @contextlib.contextmanager
     def call(self, method: str, *args: Any, session: Any = None) -> Iterator[Call]:
-        """Records what happens inside a ``with`` block as one call.
+        """Records a ``with`` block as one call.
 
-        Assign what the call returned to ``returns`` of the object that the block is given. Arguments and
+        Assign the return value to the attribute ``returns`` of the block's object. Arguments and
         returns are ``None``, booleans, integers, strings and lists of these; anything else raises
         ``ReadError``, for arguments before the block is entered.
         """
@@ -257,7 +257,7 @@ class Recorder:
             try:
                 line["returns"] = _recorded(call.returns, f"the return of {line['call']}", "returns")
             except ReadError as error:
-                # The call has taken effect, but what it returned is unknown.
+                # The call has taken effect, but its return is unknown.
                 call.status, problem = "unknown", error
         if call.status != "ok":
             line["status"] = call.status
@@ -269,7 +269,7 @@ class Recorder:
             if not running:
                 self._running.pop(who, None)
             if call.status == "unknown":
-                # The session goes on under another name: this call may still be running somewhere.
+                # The session continues under another name, since this call may still be running.
                 self._lost[who] = self._lost.get(who, 0) + 1
         self._write(line)
         if problem is not None:
@@ -287,7 +287,7 @@ class Recorder:
             os.write(self._file, text.encode())
 
     def _session(self) -> str:
-        """Names the thread or task that is running."""
+        """Returns the name of the current thread or task."""
         prefix = f"p{os.getpid()}-" if self._path is not None else ""
         try:
             task = asyncio.current_task()
@@ -303,7 +303,7 @@ class Recorder:
                         self._tasks[id(task)] = name
                         task.add_done_callback(lambda done: self._tasks.pop(id(done), None))
             return str(name)
-        # A process that was forked has its parent's names, and needs its own.
+        # A forked process has its parent's names, and needs different ones.
         process, local_name = getattr(self._local, "name", (None, ""))
         if process != os.getpid():
             with self._lock:
@@ -315,7 +315,7 @@ class Recorder:
 
     @property
     def operations(self) -> List[Dict[str, Any]]:
-        """The calls so far, as the fields of JSON lines, ordered by their starts."""
+        """The recorded calls as the fields of JSON lines, ordered by their starts."""
         if self._path is None:
             with self._lock:
                 calls = list(self._calls)
@@ -338,14 +338,14 @@ class Recorder:
 
     @property
     def history(self) -> History:
-        """The calls so far as a history."""
+        """The recorded calls as a history."""
         return _from_operations(self.operations, init=self.init)
 
     def __len__(self) -> int:
         return len(self.operations)
 
     def clear(self) -> None:
-        """Forgets what was recorded."""
+        """Removes all recorded calls."""
         with self._lock:
             self._calls.clear()
             self._lost.clear()
@@ -364,7 +364,7 @@ class Recorder:
     # Judging
 
     def check(self, *models: Any, **options: Any) -> Report:
-        """Judges what was recorded; linearizability unless models are named."""
+        """Judges the recorded history, by default for linearizability."""
         options.setdefault("object", self.object)
         report: Report = self.history.check(*(models or ("linearizability",)), **options)
         return report
@@ -372,10 +372,10 @@ class Recorder:
     def expect(
         self, *models: Any, draw: Optional["os.PathLike[str] | str"] = None, **options: Any
     ) -> Report:
-        """Judges what was recorded, and raises ``Violation`` with the shrunk counterexample.
+        """Judges the recorded history, and raises ``Violation`` with the shrunk counterexample.
 
-        With ``draw`` the picture of the counterexample is written to this file. A recording that the
-        budget does not suffice for raises ``Undecided``.
+        With ``draw`` the picture of the counterexample is written to this file. If the budget does not
+        suffice, ``Undecided`` is raised.
         """
         report = self.check(*models, **options)
         for verdict in report:
@@ -392,7 +392,7 @@ class Recorder:
 
 
 def _recorded(value: Any, what: str, option: str) -> Any:
-    """Returns a value as it is recorded: a copy that later changes leave alone."""
+    """Returns a copy of a value for the record, which later changes do not affect."""
     kind = type(value)
     if value is None or kind is int or kind is str or kind is bool:
         return value
@@ -403,7 +403,7 @@ def _recorded(value: Any, what: str, option: str) -> Any:
         if type(converted) is not kind:
             return _recorded(converted, what, option)
     if isinstance(value, str):
-        return str.__str__(value)  # what an enumeration of texts stands for
+        return str.__str__(value)  # the text of a string enumeration
     if isinstance(value, (list, tuple)):
         return [_recorded(item, what, option) for item in value]
     if hasattr(value, "__index__"):
@@ -417,7 +417,7 @@ def _recorded(value: Any, what: str, option: str) -> Any:
 def violation(
     verdict: Verdict, operations: int, draw: Optional["os.PathLike[str] | str"] = None
 ) -> Violation:
-    """Makes the exception of a verdict: the shrunk history, what is wrong with it, its picture."""
+    """Creates the exception of a verdict: the shrunk history, its violation, its picture."""
     small = verdict.shrink()
     text = [
         f"{operations} recorded operations violate {verdict.model} ({verdict.pattern})",

@@ -19,8 +19,8 @@ class RecordedMachine(RuleBasedStateMachine):
 
     Set ``object`` and ``models`` in the class, and record calls with ``self.recorder``.
 
-    - ``object``: The object that the calls are of, as in ``check``.
-    - ``models``: The models that the history has to satisfy.
+    - ``object``: The object whose calls are recorded, as in ``check``.
+    - ``models``: The models that the history must satisfy.
     """
 
     object: Any = None
@@ -31,7 +31,7 @@ class RecordedMachine(RuleBasedStateMachine):
         self.recorder = Recorder(object=type(self).object)
 
     def teardown(self) -> None:
-        """Judges what the run recorded."""
+        """Judges the recording of the run."""
         super().teardown()
         if len(self.recorder):
             self.recorder.expect(*type(self).models)

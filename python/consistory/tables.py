@@ -1,8 +1,8 @@
 """Histories from tables: pandas frames, Arrow tables, Parquet files.
 
-The native part takes columns in three shapes: 64-bit integers as bytes, texts as codes into a
-dictionary, and lists of Python objects. Here is how columns of pandas and Arrow become these. Columns
-of integers and texts cost a few nanoseconds per row; others cost a Python object per row.
+The native part takes columns in three forms: 64-bit integers as bytes, texts as codes into a
+dictionary, and lists of Python objects. This module converts columns of pandas and Arrow to these forms.
+Columns of integers and texts cost a few nanoseconds per row; others cost a Python object per row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COLUMNS = (
 )
 #: Columns whose texts are names, which occur often.
 _NAMES = ("history", "session", "op", "key", "call", "txn", "status")
-#: Columns that may hold times of the table's own type, which count in nanoseconds.
+#: Columns that may contain times of the table's own type, which are converted to nanoseconds.
 _TIMES = ("start", "end")
 
 Column = Tuple[Any, ...]
@@ -79,12 +79,12 @@ def histories_of_table(
     return History._from_columns(rows, columns)
 
 
-#: How the names of files end that are tables.
+#: File extensions of tables.
 TABLE_ENDINGS = (".parquet", ".feather", ".arrow")
 
 
 def is_table(name: Any) -> bool:
-    """Checks whether a path or URI is that of a table, by its ending."""
+    """Checks whether a path or URI is that of a table, by its extension."""
     if not isinstance(name, (str, os.PathLike)):
         return False
     text = os.fspath(name)
@@ -131,7 +131,7 @@ def _refuse_unknown(names: List[str]) -> None:
 
 
 def _objects(name: str, column: List[Any]) -> List[Any]:
-    """Makes values of Python objects: no floats that stand for missing or whole numbers."""
+    """Converts Python objects to values: floats that represent missing or whole numbers are replaced."""
 
     def value(cell: Any) -> Any:
         if isinstance(cell, float):
@@ -173,7 +173,7 @@ def _pandas_column(pandas: Any, name: str, series: Any) -> Column:
     kind, missing = series.dtype.kind, series.isna()
     has_missing = bool(missing.any())
     if kind in "mM" and name in _TIMES:
-        # Times of any unit and zone count in nanoseconds.
+        # Times of any unit and zone are converted to nanoseconds.
         plain = series.dt.tz_convert(None) if getattr(series.dt, "tz", None) is not None else series
         wide = plain.to_numpy().astype("datetime64[ns]" if kind == "M" else "timedelta64[ns]")
         valid = (~missing).to_numpy().astype("uint8").tobytes() if has_missing else None
@@ -196,7 +196,7 @@ def _pandas_column(pandas: Any, name: str, series: Any) -> Column:
 
 
 def _names(name: str, found: List[Any]) -> List[Any]:
-    """Makes names of a dictionary: numbers count as the texts of their digits."""
+    """Converts the values of a dictionary to names; numbers become texts."""
     return [
         str(int(cell))
         if not isinstance(cell, (str, bool)) and (hasattr(cell, "__index__") or isinstance(cell, float))
@@ -259,7 +259,7 @@ def _arrow_column(pyarrow: Any, name: str, column: Any) -> Column:
 
 
 def table_of_histories(histories: Any) -> Any:
-    """Makes one Arrow table of histories, a row per operation, in the columns that are read back.
+    """Builds one Arrow table of histories, with one row per operation, in the columns that are read back.
 
     Values are integers if all of them are, and texts of JSON otherwise.
     """

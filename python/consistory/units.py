@@ -1,13 +1,14 @@
-"""Pieces of work that machines can share, and the folder that their results go to.
+"""Pieces of work that machines can share, and the folder of their results.
 
 A *unit* is a piece of work that always gives the same result: some files, a range of a large file of JSON
-lines, some rows of a large table, some seeds, a pair of models. Its result is one Parquet file whose name follows from the unit's number, written
-beside its place and then moved there. A unit that runs twice, because a machine died or two did the same
-work, therefore has one result, and a unit whose file is there is not run again.
+lines, some rows of a large table, some seeds, a pair of models. Its result is one Parquet file whose name
+follows from the unit's number. The file is written under a temporary name and then moved. A unit that runs
+twice, because a machine died or two machines did the same work, therefore has one result, and a unit whose
+file exists is not run again.
 
-The folder has ``run.json``, which says what is computed; ``parts/``, a file per unit, whose metadata has
-its sums; and at the end ``summary.json``. A run has a digest of everything that its results depend on:
-settings, the content of models and objects in files, the sizes and times of inputs.
+The folder contains ``run.json``, which describes the computation; ``parts/``, with one file per unit, whose
+metadata contains its sums; and at the end ``summary.json``. A run has a digest of everything on which its
+results depend: settings, the content of models and objects in files, the sizes and times of inputs.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from .history import files_in
 from .judging import court
 from .tables import histories_of_table, is_table, read_table
 
-#: About how many bytes of input a unit has.
+#: Approximate size of the input of a unit, in bytes.
 PIECE_BYTES = 16 << 20
-#: The most files of a unit.
+#: Largest number of files of a unit.
 PIECE_FILES = 2000
-#: A row of a table counts as so many bytes, about those of a line of JSON lines.
+#: Bytes that a row of a table counts as, about the size of a line of JSON lines.
 ROW_BYTES = 64
-#: Bytes of a remote file that are read at a time while it is cut.
+#: Bytes that are read at a time when a remote file is cut.
 BLOCK_BYTES = 8 << 20
-#: Schemes of URIs where a file is there as a whole or not at all.
+#: Schemes of URIs of stores in which a file appears only when it is complete.
 OBJECT_STORES = ("s3", "gs", "gcs", "abfs", "abfss")
 
 Unit = Dict[str, Any]
@@ -52,7 +53,7 @@ def plan_inputs(
 ) -> List[Unit]:
     """Cuts inputs into units: large files of JSON lines and large tables by ranges, small files together."""
     if piece < 1:
-        raise RunError(f"a piece of {piece} bytes is no piece", hint="as in piece=16 << 20")
+        raise RunError(f"a piece of {piece} bytes is too small", hint="as in piece=16 << 20")
     units: List[Unit] = []
     files: List[str] = []
     stamps: List[Any] = []
@@ -92,7 +93,7 @@ def plan_inputs(
 
 
 def _is_lines(name: str, format: Optional[str]) -> bool:
-    """Checks whether a file has JSON lines that are not compressed."""
+    """Checks whether a file consists of JSON lines and is not compressed."""
     plain = name.partition("?")[0] if "://" in name else name
     if plain.endswith((".gz", ".zst")):
         return False
@@ -144,11 +145,11 @@ def _cut_rows(name: str, rows: int) -> List[Tuple[int, int, int]]:
                 changes = compute.indices_nonzero(compute.or_(differs, one_missing)).to_numpy()
                 head = column[0].as_py()
                 is_new = before == 0 or head != last
-                # The rows of this group at which histories start, counted from the start of the file.
+                # Rows of this group at which histories start, counted from the start of the file.
                 starts = [before] if is_new else []
                 found = changes.astype("int64") + (before + 1)
                 while True:
-                    # The next place where a history starts and the piece is full.
+                    # The next start of a history at which the piece is full.
                     if starts and starts[0] - start >= rows and starts[0] > 0:
                         cut, index = starts[0], histories
                     else:
@@ -164,7 +165,7 @@ def _cut_rows(name: str, rows: int) -> List[Tuple[int, int, int]]:
             pieces.append((start, total, first))
             return pieces
     except (pyarrow.ArrowException, OSError):
-        # The file stays whole, and its unit reports what is wrong with it.
+        # The file is not cut, and its unit reports the error.
         return []
 
 
@@ -176,7 +177,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _opened(name: str) -> Any:
-    """Opens a file for reading at any place, by its path or URI."""
+    """Opens a file for reading at any position, by its path or URI."""
     from pyarrow import fs
 
     if "://" not in name:
@@ -223,7 +224,7 @@ def _remote_files(uri: str) -> Iterator[Tuple[str, int, Optional[int]]]:
         raise ReadError(f"cannot read {uri}: {error}", source=uri) from error
     if is_missing:
         raise ReadError(f"cannot read {uri}: there is no such file or folder", source=uri)
-    # What stands before the path, such as a host, and after it, such as an endpoint, is kept.
+    # Parts before the path, such as a host, and after it, such as an endpoint, are kept.
     plain, question, options = uri.partition("?")
     at = plain.rstrip("/").rfind(path.rstrip("/"))
     start = plain[:at] if at > 0 else plain.split("://", 1)[0] + "://"
@@ -231,7 +232,7 @@ def _remote_files(uri: str) -> Iterator[Tuple[str, int, Optional[int]]]:
         yield uri, found.size or 0, found.mtime_ns
         return
     for file in sorted(inside, key=lambda info: info.path):
-        # Names such as _SUCCESS and .crc are those of the programs that wrote the folder.
+        # Files such as _SUCCESS and .crc belong to the programs that wrote the folder.
         if file.type == fs.FileType.File and not file.base_name.startswith(("_", ".")):
             yield f"{start}{file.path}{question}{options}", file.size or 0, file.mtime_ns
 
@@ -361,7 +362,7 @@ def _judge_inputs(unit: Unit, settings: Dict[str, Any]) -> Any:
         ]
     parts = []
     for name, histories, first in work:
-        # An input that cannot be read is a row, and the other inputs of the unit are judged.
+        # An input that cannot be read becomes a row, and the other inputs of the unit are judged.
         try:
             parts.append(_judged(judge, histories(), first, settings, unit.get("format")))
         except _unreadable() as error:
@@ -370,7 +371,7 @@ def _judge_inputs(unit: Unit, settings: Dict[str, Any]) -> Any:
 
 
 def _unreadable() -> Tuple[Type[BaseException], ...]:
-    """The exceptions that are about an input, and not about this program."""
+    """The exceptions that are caused by an input, and not by this program."""
     import pyarrow
 
     return (Error, OSError, UnicodeError, pyarrow.ArrowException)
@@ -403,7 +404,7 @@ def _judge_seeds(unit: Unit, settings: Dict[str, Any]) -> Any:
 
 
 def _fuzz(unit: Unit, settings: Dict[str, Any]) -> Any:
-    """Compares the deciders with the reference evaluator; a row per model, and per disagreement."""
+    """Compares the deciders with the reference evaluator; returns one row per model, and per disagreement."""
     import pyarrow
 
     judge = _court(settings)
@@ -523,7 +524,7 @@ def _add_sums(whole: Sums, part: Sums) -> None:
 
 
 class Run:
-    """A run: what is computed, in which units, and where the results are."""
+    """A run: its computation, its units, and the folder of its results."""
 
     def __init__(self, out: str, command: str, settings: Dict[str, Any], units: List[Unit]) -> None:
         self.out = out
@@ -533,7 +534,7 @@ class Run:
         self._digest: Optional[str] = None
 
     def __getstate__(self) -> Dict[str, Any]:
-        # The machines that work need the digest and their own unit, and not all the others.
+        # A worker needs the digest and its own unit, and not all the other units.
         self.digest()
         return {**self.__dict__, "units": []}
 
@@ -547,7 +548,7 @@ class Run:
         return fs.LocalFileSystem(), os.path.abspath(self.out)
 
     def digest(self) -> str:
-        """A digest of everything that the results depend on."""
+        """A digest of everything on which the results depend."""
         if self._digest is None:
             options = self.settings.get("options", {})
             named = [*self.settings.get("models", ()), options.get("object")]
@@ -558,7 +559,7 @@ class Run:
         return self._digest
 
     def open(self) -> None:
-        """Creates the folder, or finds out that it is of this very run."""
+        """Creates the folder, or checks that it belongs to this run."""
         import pyarrow
 
         try:
@@ -597,7 +598,7 @@ class Run:
         return data
 
     def _write(self, path: str, data: bytes) -> None:
-        """Writes a file so that it is there as a whole, or not at all."""
+        """Writes a file so that it appears only when it is complete."""
         system, _ = self._system
         scheme = self.out.partition("://")[0] if "://" in self.out else "file"
         partial = f"{path}.{uuid.uuid4().hex}.partial"
@@ -608,7 +609,7 @@ class Run:
                 os.fsync(file.fileno())
             os.replace(partial, path)
             return
-        # An object of a store appears when it is complete; other file systems have to move it.
+        # An object of a store appears when it is complete; in other file systems a complete file is moved.
         is_store = scheme in OBJECT_STORES
         with system.open_output_stream(path if is_store else partial, compression=None) as stream:
             stream.write(data)
@@ -630,7 +631,7 @@ class Run:
         return [n for n in range(len(self.units)) if f"part-{n:07}.parquet" not in there]
 
     def work(self, number: int, unit: Optional[Unit] = None) -> Dict[str, Any]:
-        """Computes a unit unless its result is there, and returns a line of figures."""
+        """Computes a unit unless its result exists, and returns a row of figures."""
         import time
 
         import pyarrow
@@ -652,7 +653,7 @@ class Run:
         return {"unit": number, "seconds": time.perf_counter() - started}
 
     def _metadata(self, path: str) -> Optional[Dict[bytes, bytes]]:
-        """Reads the metadata of a part, if it is there."""
+        """Reads the metadata of a part, if it exists."""
         import pyarrow.parquet
         from pyarrow import fs
 
@@ -696,7 +697,7 @@ class Run:
     def _sums(self) -> Sums:
         """Adds up the sums in the metadata of all parts."""
         whole: Sums = {"rows": 0, "histories": 0, "errors": 0, "counts": {}}
-        # Parts of an object store are far away, so several are asked for at a time.
+        # Access to an object store is slow, so several parts are requested at a time.
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             for number, marks in enumerate(pool.map(self._marks, range(len(self.units)))):
                 path = self.part(number)
@@ -725,7 +726,7 @@ class Run:
 
 
 def _content(name: str) -> Optional[str]:
-    """Returns a digest of the file that a model or object is in, if it is in one."""
+    """Returns a digest of the file of a model or object, if it has one."""
     if not os.path.isfile(name):
         return None
     with open(name, "rb") as file:

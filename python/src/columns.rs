@@ -1,8 +1,9 @@
-//! Histories from the columns of a table.
+//! Builds histories from the columns of a table.
 //!
-//! `consistory/tables.py` turns the columns of a pandas or Arrow table into three shapes: integers as
-//! the bytes of 64-bit numbers, texts as codes into a dictionary, and lists of Python objects for
-//! everything else. Here they become operations, with the meaning that the fields of JSON lines have.
+//! `consistory/tables.py` converts the columns of a pandas or Arrow table to three forms: integers
+//! as the bytes of 64-bit numbers, texts as codes into a dictionary, and lists of Python objects
+//! for everything else. This module converts them to operations, with the meaning of the fields of
+//! JSON lines.
 
 use std::sync::Arc;
 
@@ -20,15 +21,16 @@ use crate::value::to_value;
 
 /// A column of a table.
 enum Column<'py> {
-    /// Numbers of 8 bytes each, and for each whether it is there; all are if the second is missing.
+    /// Numbers of 8 bytes each, and for each whether it is present; without the second part, all
+    /// are.
     Ints(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>),
-    /// Codes of 4 bytes each, -1 for nothing, into a table of values.
+    /// Codes of 4 bytes each, or -1 for a missing value, into a table of values.
     Codes(Bound<'py, PyBytes>, Vec<Value>),
-    /// Anything.
+    /// Arbitrary objects.
     Objects(Bound<'py, PyList>),
 }
 
-/// What a column holds in a row.
+/// Content of a column in a row.
 enum Cell<'a> {
     Nothing,
     Int(i64),
@@ -96,7 +98,7 @@ impl<'py> Column<'py> {
 
 /// Ids of dictionary entries in the history that is being built.
 struct Ids<I> {
-    /// The number of the history that the id belongs to, and the id.
+    /// Number of the history to which the id belongs, and the id.
     known: Vec<(u32, I)>,
 }
 
@@ -109,7 +111,7 @@ impl<I: Copy> Ids<I> {
         Ids { known: vec![(0, none); size] }
     }
 
-    /// Returns the id of a code, making it once per history.
+    /// Returns the id of a code; creates it once per history.
     fn get(&mut self, history: u32, code: usize, make: impl FnOnce() -> I) -> I {
         let (stamp, id) = &mut self.known[code];
         if *stamp != history {
@@ -119,7 +121,7 @@ impl<I: Copy> Ids<I> {
     }
 }
 
-/// The columns by what they are for.
+/// The columns by their meaning.
 struct Table<'py> {
     history: Option<Column<'py>>,
     session: Column<'py>,
@@ -136,11 +138,11 @@ struct Table<'py> {
     status: Option<Column<'py>>,
     initial: Vec<(String, Value)>,
     finals: Vec<(String, Value)>,
-    /// Where the table comes from.
+    /// Name of the table's source.
     source: Arc<str>,
 }
 
-/// The transaction that the next operation of a session may belong to.
+/// Transaction that the next operation of a session may belong to.
 type Current = Option<(Value, OpenTransaction, Status)>;
 
 /// Builds the histories of a table, one for each run of rows with the same name.
@@ -426,7 +428,8 @@ fn number_is(name: &Option<Value>, number: i64) -> bool {
     matches!(name, Some(Value::Int(known)) if *known == number)
 }
 
-/// Enters the transaction of an operation: the one before it in its session, if that has its name.
+/// Opens or continues the transaction of an operation: that of the previous operation of its
+/// session, if the names are equal.
 fn enter(
     builder: &mut HistoryBuilder,
     current: &mut Current,
@@ -457,7 +460,7 @@ fn cell<'a>(column: &'a Option<Column<'_>>, row: usize) -> PyResult<Cell<'a>> {
     column.as_ref().map_or(Ok(Cell::Nothing), |column| column.cell(row))
 }
 
-/// Returns the id of a cell's value; nothing is `null`, the key's initial value.
+/// Returns the id of a cell's value; a missing value is `null`, the key's initial value.
 fn intern(
     found: Cell<'_>,
     history: u32,
@@ -472,7 +475,7 @@ fn intern(
     }
 }
 
-/// Returns the text of a name; numbers are names too.
+/// Returns the text of a name; numbers are also names.
 fn text(value: &Value) -> String {
     match value {
         Value::Str(text) => text.to_string(),

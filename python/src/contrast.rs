@@ -1,4 +1,4 @@
-//! What tells two models of registers, or two isolation levels, apart.
+//! Smallest histories that separate two models of registers, or two isolation levels.
 
 use consistory::{is_path, load_definition};
 use consistory_atlas::{ScanOptions, Side, Space, contrast as compare, contrast_levels};
@@ -14,10 +14,10 @@ use crate::error::{raised, simple};
 use crate::history::History;
 use crate::set_some;
 
-/// The most operations of a history of transactions that are looked at.
+/// Largest number of operations of a history of transactions.
 const LEVEL_BOUND: usize = 5;
 
-/// Looks for smallest histories that one of two models allows and the other forbids.
+/// Searches for smallest histories that one of two models allows and the other forbids.
 #[pyfunction]
 #[pyo3(signature = (
     first, second, bound=7, sessions=None, variables=None, fences=false, rmws=false,

@@ -1,9 +1,9 @@
-//! Courts: which models, how, and streams of reports.
+//! Courts: their models and options, and streams of reports.
 //!
-//! [`Reports`] feeds a pipeline of threads that hold no lock of Python's: the thread that asks for the
-//! next report takes items from the Python iterator and puts them into a queue, then waits without the
-//! lock. Items that are paths are read by the pipeline, so that a batch of files touches Python only to
-//! hand out reports.
+//! [`Reports`] feeds a pipeline of threads that do not hold Python's lock: the thread that requests
+//! the next report takes items from the Python iterator and puts them into a queue, then waits
+//! without the lock. Items that are paths are read by the pipeline, so that a batch of files needs
+//! Python only for returning reports.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use crate::verdict::Report;
 const WAITING_REPORTS: usize = 1024;
 /// Number of items that are taken from a Python iterator ahead of the threads.
 const ITEMS_AHEAD: usize = 512;
-/// How long a wait lasts before signals are looked at.
+/// Time between two checks for signals during a wait.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Returns a duration of so many seconds.
+/// Converts a number of seconds to a duration.
 pub(crate) fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         PyValueError::new_err(format!("a budget is a number of seconds, not {seconds}"))
@@ -134,13 +134,13 @@ impl Court {
         let (court, interrupt) = self.interruptible();
         let case = history.case();
         let (sender, receiver) = sync_channel(1);
-        // The judgement has a thread of its own, so that this one can look at signals.
+        // The judgement runs on another thread, so that this one can check for signals.
         let judging = std::thread::spawn(move || {
             let _ = sender.send(court.judge_case(case));
         });
         let (mut receiver, mut signal) = (receiver, None);
         let judged = loop {
-            // A receiver may move to where the lock is not held, and comes back.
+            // The receiver is moved to code that runs without the lock, and returned.
             let (back, received) = py.detach(move || {
                 let received = receiver.recv_timeout(SIGNAL_INTERVAL);
                 (receiver, received)
@@ -167,7 +167,7 @@ impl Court {
         judged.map(Report::from).map_err(|error| raised(py, &error))
     }
 
-    /// Judges many histories, and reports on them in order, as they are asked for.
+    /// Judges many histories, and returns reports in order, as they are requested.
     #[pyo3(signature = (items, format=None))]
     fn judge_many(
         &self,
@@ -180,7 +180,7 @@ impl Court {
 
     /// Judges all the histories of some items and returns the verdicts as columns of a table.
     ///
-    /// Errors are rows too: `error` holds their text, and there is no verdict.
+    /// Errors are rows too: `error` contains their text, and there is no verdict.
     #[pyo3(signature = (items, format=None, certificates=false, shrink=false, first=0))]
     fn judge_table<'py>(
         &self,
@@ -201,15 +201,15 @@ impl Court {
 }
 
 impl Court {
-    /// Returns the court with a flag that stops its work: one stream or judgement has one of its own, so
-    /// that stopping it leaves the others alone.
+    /// Returns the court with a flag that stops its work; each stream or judgement has its own
+    /// flag, so that stopping one leaves the others alone.
     fn interruptible(&self) -> (Inner, Arc<AtomicBool>) {
         let flag = Arc::new(AtomicBool::new(false));
         (self.inner.clone().interrupt(Arc::clone(&flag)), flag)
     }
 }
 
-/// Verdicts as columns, a row per history and model.
+/// Verdicts as columns, with one row per history and model.
 #[derive(Default)]
 struct Rows {
     source: Vec<String>,
@@ -322,7 +322,7 @@ impl Rows {
         columns.set_item("via", self.via)?;
         columns.set_item("millis", self.millis)?;
         columns.set_item("error", self.error)?;
-        // A column that was not asked for, or came late because errors stood first.
+        // A column that was not requested, or that starts late because the first rows are errors.
         for (name, mut column) in [("certificate", self.certificate), ("shrunk", self.shrunk)] {
             if !column.is_empty() {
                 let late = rows - column.len();
@@ -335,35 +335,35 @@ impl Rows {
     }
 }
 
-/// An item on its way to the pipeline.
+/// An item to be processed by the pipeline.
 enum Item {
     Case(Case),
     Path(PathBuf),
 }
 
-/// Reports on many histories, in the order in which they come.
+/// Reports on many histories, in input order.
 #[pyclass(module = "consistory")]
 pub(crate) struct Reports {
-    /// The items that are still in Python.
+    /// Items that are still in Python.
     items: Option<Py<PyIterator>>,
-    /// The way to the pipeline; closed when there are no more items.
+    /// Queue to the pipeline; closed when there are no more items.
     feed: Option<Sender<Item>>,
     sent: usize,
     taken: Arc<AtomicUsize>,
-    /// In a mutex because threads may take turns in asking.
+    /// In a mutex, because several threads may request reports.
     reports: Option<Mutex<Receiver<Result<Judged<'static>, Error>>>>,
     ready: VecDeque<Result<Judged<'static>, Error>>,
     judging: Option<JoinHandle<()>>,
     interrupt: Arc<AtomicBool>,
     failures: Failures,
-    /// An exception of the iterator, raised after the reports on what came before.
+    /// Exception of the iterator, raised after the reports on earlier items.
     pending: Option<PyErr>,
 }
 
 impl Reports {
     fn start(court: &Court, items: &Bound<'_, PyAny>, format: Option<Format>) -> PyResult<Self> {
         let py = items.py();
-        // One path or history stands for itself.
+        // A single path or history is one item.
         let single = is_path(items) || items.cast::<History>().is_ok();
         let items = match single {
             true => PyList::new(py, [items])?.try_iter()?,
@@ -398,7 +398,7 @@ impl Reports {
         })
     }
 
-    /// Takes items from the Python iterator as long as the threads may need them.
+    /// Takes items from the Python iterator while the threads may need them.
     fn refill(&mut self, py: Python<'_>) {
         let numbered = self.sent;
         while let Some(items) = &self.items {
@@ -442,7 +442,7 @@ impl Reports {
             }
             self.refill(py);
             let Some(reports) = self.reports.take() else { return Ok(None) };
-            // A receiver may move to where the lock is not held, and comes back.
+            // The receiver is moved to code that runs without the lock, and returned.
             let (reports, received, more) = py.detach(move || {
                 let (received, more) = {
                     let reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
@@ -480,7 +480,7 @@ impl Reports {
         }
     }
 
-    /// Lets the threads end.
+    /// Stops the threads.
     fn stop(&mut self) {
         self.interrupt.store(true, Ordering::Relaxed);
         (self.items, self.feed, self.reports) = (None, None, None);
@@ -509,7 +509,7 @@ impl Reports {
         }
     }
 
-    /// Stops judging; reports that are not handed out are lost.
+    /// Stops judging; reports that were not returned are lost.
     fn close(&mut self) {
         self.stop();
     }
@@ -526,7 +526,7 @@ fn to_item(object: &Bound<'_, PyAny>, number: usize) -> PyResult<Item> {
     if is_path(object) {
         return object.extract().map(Item::Path);
     }
-    // A recorder, or another object that has a history.
+    // A recorder, or another object with a history.
     if !object.is_instance_of::<PyTuple>()
         && let Ok(history) = object.getattr("history")
         && let Ok(history) = history.cast::<History>()
@@ -537,7 +537,7 @@ fn to_item(object: &Bound<'_, PyAny>, number: usize) -> PyResult<Item> {
     Err(PyTypeError::new_err(format!("expected a history or a path, not {kind}")))
 }
 
-/// Hands the items on to the pipeline; paths are read here, away from Python.
+/// Passes the items to the pipeline; paths are read here, without Python.
 fn feed_pipeline(
     fed: &Receiver<Item>,
     taken: &AtomicUsize,

@@ -1,13 +1,13 @@
-//! Errors of the facade as Python exceptions, with their places and hints.
+//! Converts errors of the facade to Python exceptions, with their positions and hints.
 //!
-//! The classes are Python's, in `consistory/errors.py`; here is which one an error becomes.
+//! The classes are in `consistory/errors.py`; this module chooses the class of each error.
 
 use consistory::Error;
 use consistory_formats::{Diagnostics, ReadError, Style};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Returns the name of the class that an error becomes.
+/// Returns the name of an error's class.
 fn class(error: &Error) -> &'static str {
     match error {
         Error::At { error, .. } => class(error),
@@ -27,7 +27,7 @@ fn class(error: &Error) -> &'static str {
     }
 }
 
-/// Makes an exception of an error of the facade.
+/// Creates the exception of an error of the facade.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     let mut places = None;
     let mut source = None;
@@ -61,7 +61,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     made.raise(py, places).unwrap_or_else(|failure| failure)
 }
 
-/// Makes an exception of the errors of a text that is not a history.
+/// Creates the exception of the errors of a text that is not a history.
 pub(crate) fn malformed(py: Python<'_>, class: &'static str, diagnostics: &Diagnostics) -> PyErr {
     let first = diagnostics.iter().next();
     let message = first.map_or_else(|| diagnostics.to_string(), |d| d.message.clone());
@@ -71,7 +71,7 @@ pub(crate) fn malformed(py: Python<'_>, class: &'static str, diagnostics: &Diagn
     made.raise(py, Some(diagnostics)).unwrap_or_else(|failure| failure)
 }
 
-/// Makes an exception of a class of `consistory.errors` without a place.
+/// Creates an exception of a class of `consistory.errors` without a position.
 pub(crate) fn simple(
     py: Python<'_>,
     class: &'static str,

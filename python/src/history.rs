@@ -1,4 +1,4 @@
-//! Histories: read, parsed, built from columns.
+//! Histories: reading, parsing, and building from columns.
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(crate) struct History {
     pub(crate) inner: Arc<Inner>,
     pub(crate) source: Arc<str>,
     pub(crate) number: usize,
-    /// The place of the history in its source, counting from 0.
+    /// Index of the history in its source, counted from 0.
     #[pyo3(get)]
     pub(crate) index: u64,
 }
@@ -33,7 +33,7 @@ impl History {
         History { inner: Arc::new(inner), source: "history".into(), number: 0, index: 0 }
     }
 
-    /// Returns the history with its place, ready to be judged.
+    /// Returns the history with its source, ready to be judged.
     pub(crate) fn case(&self) -> Case {
         let History { inner, source, number, index } = self;
         Case {
@@ -63,7 +63,7 @@ pub(crate) fn format_of(py: Python<'_>, name: Option<&str>) -> PyResult<Option<F
 
 #[pymethods]
 impl History {
-    /// Parses one history, in the text notation, as JSON lines, or in a format that is named.
+    /// Parses one history, in the text notation, as JSON lines, or in the given format.
     #[staticmethod]
     #[pyo3(signature = (text, format=None, source="text"))]
     fn parse(py: Python<'_>, text: &str, format: Option<&str>, source: &str) -> PyResult<Self> {
@@ -90,7 +90,7 @@ impl History {
         self.inner.name()
     }
 
-    /// Where the history comes from, such as the path of its file.
+    /// The source of the history, such as the path of its file.
     #[getter]
     fn source(&self) -> &str {
         &self.source
@@ -131,7 +131,7 @@ impl History {
         BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(self.inner.digest())
     }
 
-    /// Writes the history in a format, `hist` being the text notation.
+    /// Writes the history in a format; `hist` is the text notation.
     #[pyo3(signature = (format="hist"))]
     fn to_text(&self, py: Python<'_>, format: &str) -> PyResult<String> {
         Ok(String::from_utf8_lossy(&self.written(py, format)?).into_owned())
@@ -171,8 +171,8 @@ impl History {
 
     /// Decides by the model's definition, with the slow reference evaluator.
     ///
-    /// Returns the verdict's word and the pattern of a violation. Histories of up to
-    /// `max_operations` operations are decided; for the others, and when the time is over, the word is
+    /// Returns the verdict as a word, and the pattern of a violation. Histories of up to
+    /// `max_operations` operations are decided; for larger ones, and after a timeout, the word is
     /// `undecided`.
     #[pyo3(signature = (model, order="session", budget=60.0, max_operations=200))]
     fn evaluate(
@@ -225,7 +225,7 @@ impl History {
     }
 }
 
-/// The histories of some inputs, read as they are asked for.
+/// Iterator over the histories of some inputs, which are read when requested.
 #[pyclass(frozen, module = "consistory")]
 pub(crate) struct Cases {
     cases: Mutex<consistory::Cases>,
@@ -246,7 +246,7 @@ impl Cases {
     }
 }
 
-/// Reads the histories of files and folders as they are asked for.
+/// Reads the histories of files and folders when they are requested.
 #[pyfunction]
 #[pyo3(signature = (paths, format=None))]
 pub(crate) fn read(py: Python<'_>, paths: Vec<PathBuf>, format: Option<&str>) -> PyResult<Cases> {
@@ -254,7 +254,7 @@ pub(crate) fn read(py: Python<'_>, paths: Vec<PathBuf>, format: Option<&str>) ->
     Ok(Cases { cases: Mutex::new(consistory::read_all(&paths, format)) })
 }
 
-/// Lists the inputs that paths stand for: files as they are, and the histories in folders.
+/// Lists the inputs that paths denote: files themselves, and the histories in folders.
 #[pyfunction]
 pub(crate) fn inputs(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<String>> {
     let found = consistory_formats::inputs(&paths).map_err(|error| raised(py, &error.into()))?;
@@ -263,7 +263,8 @@ pub(crate) fn inputs(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Vec<String
 
 /// Reads the histories of a file's bytes, which may be compressed.
 ///
-/// `lines_before` is the number of lines of the file before these bytes, for the places of errors.
+/// `lines_before` is the number of lines of the file before these bytes, for the positions of
+/// errors.
 #[pyfunction]
 #[pyo3(signature = (data, source="bytes", format=None, lines_before=0))]
 pub(crate) fn read_bytes(
@@ -285,7 +286,7 @@ pub(crate) fn read_bytes(
             .collect::<Result<Vec<History>, _>>()
     };
     let histories = py.detach(|| match read(Box::new(Cursor::new(data.to_vec()))) {
-        // Read again after as many empty lines, which says where in the file the error is.
+        // Read again after as many empty lines, so that the error has its line in the file.
         Err(_) if lines_before > 0 => {
             let before = std::io::repeat(b'\n').take(lines_before);
             read(Box::new(BufReader::new(before).chain(Cursor::new(data.to_vec()))))

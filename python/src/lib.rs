@@ -1,8 +1,8 @@
 //! The native part of the Python package `consistory`: the facade, behind PyO3.
 //!
-//! Everything here converts: Python objects into histories, courts and specifications, and reports
-//! into Python objects. Judging happens in the facade, without Python's global lock. The parts that
-//! need no speed (the recorder, the fixtures, clusters) are Python, in `python/consistory`.
+//! This crate only converts: Python objects to histories, courts and specifications, and reports to
+//! Python objects. Judging happens in the facade, without Python's global lock. The parts that need
+//! no speed (the recorder, the fixtures, clusters) are Python, in `python/consistory`.
 //!
 //! Read next: `history.rs`, `court.rs`, `verdict.rs`.
 
@@ -51,7 +51,7 @@ mod _native {
     }
 }
 
-/// Sets an item of a dictionary unless there is none.
+/// Sets an item of a dictionary unless the value is `None`.
 fn set_some<'py, V: IntoPyObject<'py>>(
     dict: &Bound<'py, pyo3::types::PyDict>,
     key: &str,

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use crate::court::seconds;
 use crate::error::{malformed, simple};
 
-/// How often a jump back is followed, as `consistory litmus outcomes` does unless it is told otherwise.
+/// Largest number of times that a backward jump is followed; the default of
+/// `consistory litmus outcomes`.
 const UNROLL: u8 = 2;
 
 /// A memory model in one of its styles.
@@ -74,7 +75,7 @@ fn find(py: Python<'_>, name: &str, style: &str) -> PyResult<Model> {
             _ => Table::all().iter().map(|table| table.name.to_lowercase()).collect(),
         };
         let hint = format!("there are {}", known.join(", "));
-        simple(py, "ModelError", format!("no memory model is called {name:?}"), Some(&hint))
+        simple(py, "ModelError", format!("there is no memory model {name:?}"), Some(&hint))
     })
 }
 
@@ -232,7 +233,7 @@ pub(crate) fn outcomes<'py>(
     Ok(result)
 }
 
-/// Finds the smallest programs that tell two memory models apart.
+/// Finds the smallest programs that separate two memory models.
 #[pyfunction]
 #[pyo3(signature = (
     left, right, bound=4, style="axiomatic", all=false, fences=true, dependencies=false,

@@ -1,9 +1,9 @@
-//! Objects that are Python classes.
+//! Objects that are implemented by Python classes.
 //!
-//! A state is an instance of the class, kept as bytes: every call restores it, calls the method, and
-//! keeps it again, so that the class may change itself as it likes. `consistory/objects.py` does both
-//! and makes a key by which states are compared. It is slow, a few microseconds per call, and needs
-//! Python's lock; the search runs without it in between.
+//! A state is an instance of the class, stored as bytes: every call restores it, calls the method,
+//! and stores it again, so the class may modify the instance freely. `consistory/objects.py` does
+//! both and computes a key by which states are compared. A call takes a few microseconds and needs
+//! Python's lock; the search itself runs without the lock.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ impl Failures {
 /// A Python class as a sequential specification.
 pub(crate) struct PythonObject {
     name: String,
-    /// The adapter of `consistory.objects`.
+    /// Adapter in `consistory.objects`.
     adapter: Py<PyAny>,
     methods: Vec<Method>,
     failures: Failures,
@@ -46,7 +46,7 @@ pub(crate) struct PythonObject {
 pub(crate) struct PythonState {
     /// Canonical bytes, by which states are compared.
     key: Arc<[u8]>,
-    /// The instance.
+    /// Pickled instance.
     pickled: Arc<[u8]>,
 }
 
@@ -93,7 +93,7 @@ impl PythonObject {
         state(&self.adapter.bind(py).call_method0("initial")?)
     }
 
-    /// Performs a call; nothing if it is not possible in the state.
+    /// Performs a call; `None` if it is not possible in the state.
     fn perform(
         &self,
         py: Python<'_>,

@@ -11,7 +11,7 @@ use crate::error::{malformed, simple};
 use crate::history::History;
 use crate::set_some;
 
-/// Judges the history of a run by sequential consistency; undecided if that fails.
+/// Judges the history of a run by sequential consistency; undecided on an error.
 fn judge(history: &Inner) -> Word {
     consistory::check(history, "sc").map_or(Word::Undecided, |verdict| verdict.outcome())
 }

@@ -1,7 +1,7 @@
-//! Where a large file of JSON lines can be cut, so that machines can share it.
+//! Finds positions at which a large file of JSON lines can be cut, so that machines can share it.
 //!
-//! A cut is made only where a history ends. The file is looked at line by line for its `"history"`,
-//! without parsing anything else.
+//! A cut is made only where a history ends. Only the `"history"` of each line is read, without
+//! parsing anything else.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -35,7 +35,7 @@ pub(crate) fn split_jsonl(py: Python<'_>, path: PathBuf, size: u64) -> PyResult<
 #[pyclass(module = "consistory", name = "LineCutter")]
 pub(crate) struct LineCutter {
     cutter: Cutter,
-    /// The start of a line that goes on in the next block.
+    /// Start of a line that continues in the next block.
     open: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl LineCutter {
         });
     }
 
-    /// Returns the pieces of all that was added, as `split_jsonl` does.
+    /// Returns the pieces of all bytes that were added, like `split_jsonl`.
     fn finish(&mut self) -> Vec<Piece> {
         let open = std::mem::take(&mut self.open);
         if !open.is_empty() {
@@ -78,9 +78,9 @@ impl LineCutter {
 struct Cutter {
     size: u64,
     pieces: Vec<Piece>,
-    /// The name of the last history.
+    /// Name of the last history.
     last: Vec<u8>,
-    /// Place, first history and lines before the piece that is open.
+    /// Position, first history and number of lines before the current piece.
     open: (u64, u64, u64),
     /// Bytes, histories and lines so far.
     at: (u64, u64, u64),

@@ -1,11 +1,11 @@
-//! Values between Python and histories.
+//! Conversion of values between Python and histories.
 
 use consistory_history::Value;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-/// How deep lists may be nested, as in the text formats.
+/// Largest nesting depth of lists, as in the text formats.
 const MAX_DEPTH: usize = 64;
 
 /// Converts a Python object into a value: `None`, booleans, integers, strings, lists and tuples.
@@ -35,7 +35,7 @@ fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let items = object.try_iter()?.map(|item| nested(&item?, depth + 1));
         return items.collect::<PyResult<Vec<Value>>>().map(Value::List);
     }
-    // Integers of numpy, and whatever else stands for one.
+    // Integers of numpy, and other objects that act as integers.
     if !object.is_instance_of::<PyFloat>()
         && let Ok(index) = object.call_method0("__index__")
     {

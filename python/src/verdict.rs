@@ -16,7 +16,7 @@ use crate::history::History;
 pub(crate) struct Verdict {
     inner: InnerVerdict<'static>,
     place: (Arc<str>, u64),
-    /// For the verdict on a shrunk history, whether nothing more can be left out.
+    /// For a shrunk history, whether no further operation can be removed.
     #[pyo3(get)]
     is_minimal: Option<bool>,
 }
@@ -38,7 +38,7 @@ impl Verdict {
         self.inner.model().id()
     }
 
-    /// `consistent`, `violation` or `undecided`.
+    /// The outcome: `consistent`, `violation` or `undecided`.
     #[getter]
     fn verdict(&self) -> &'static str {
         self.inner.outcome().as_str()
@@ -56,7 +56,7 @@ impl Verdict {
         self.inner.is_violation()
     }
 
-    /// What is wrong with the history in a few words, or `None`.
+    /// A short description of the violation, or `None`.
     #[getter]
     fn pattern(&self) -> Option<String> {
         self.inner.pattern()
@@ -68,7 +68,7 @@ impl Verdict {
         self.inner.via()
     }
 
-    /// Plain sentences that say why.
+    /// An explanation in plain sentences.
     #[getter]
     fn explanation(&self, py: Python<'_>) -> String {
         py.detach(|| self.inner.explain())
@@ -87,13 +87,13 @@ impl Verdict {
         py.import("json")?.call_method1("loads", (text,)).map(Some)
     }
 
-    /// Why the checker rejected the certificate, if it did; the outcome is then undecided.
+    /// The checker's reason to reject the certificate, or `None`; the outcome is then undecided.
     #[getter]
     fn rejection(&self) -> Option<&str> {
         self.inner.rejection()
     }
 
-    /// How long judging took, in seconds.
+    /// The time of judging, in seconds.
     #[getter]
     fn seconds(&self) -> f64 {
         self.inner.time().as_secs_f64()
@@ -107,7 +107,7 @@ impl Verdict {
         History { source: Arc::clone(source), index: *index, ..placed }
     }
 
-    /// The history and what is wrong with it, as SVG.
+    /// A drawing of the history and its violation, as SVG.
     fn draw(&self, py: Python<'_>) -> String {
         py.detach(|| self.inner.draw())
     }
@@ -117,14 +117,14 @@ impl Verdict {
         py.detach(|| self.inner.json())
     }
 
-    /// Leaves out operations as long as the rest violates the model; returns the verdict on the rest.
+    /// Removes operations as long as the rest violates the model; returns the verdict on the rest.
     fn shrink(&self, py: Python<'_>) -> PyResult<Verdict> {
         let shrunk = py.detach(|| self.inner.shrink()).map_err(|error| raised(py, &error))?;
         let (inner, is_minimal) = ((*shrunk).clone(), Some(shrunk.is_minimal()));
         Ok(Verdict { inner, place: self.place.clone(), is_minimal })
     }
 
-    /// Has the independent checker look at the certificate again; returns whether it accepts it.
+    /// Checks the certificate again with the independent checker; returns whether it is accepted.
     fn certify(&self, py: Python<'_>) -> bool {
         py.detach(|| {
             let certified = self.inner.clone().certified();
@@ -137,7 +137,8 @@ impl Verdict {
         self.inner.clone().into_report().into()
     }
 
-    /// Refuses to be a condition: an undecided history is neither right nor wrong.
+    /// Raises an error: a verdict is not a condition, since an undecided history is neither right
+    /// nor wrong.
     fn __bool__(&self) -> PyResult<bool> {
         Err(PyTypeError::new_err(
             "a verdict is neither true nor false; ask for is_consistent or is_violation",
@@ -158,7 +159,7 @@ impl Verdict {
     }
 }
 
-/// Returns the error of pickling something that is tied to its court.
+/// Returns the error for pickling an object that belongs to a court.
 fn stays(kind: &str) -> PyErr {
     PyTypeError::new_err(format!(
         "a {kind} cannot be pickled; send its json(), or the history, which can be judged again"
@@ -186,12 +187,12 @@ impl Report {
         Verdict { inner: self.inner[at].clone(), place: self.place(), is_minimal: None }
     }
 
-    /// Returns the place of the verdict on a model.
+    /// Returns the index of the verdict on a model.
     fn position(&self, model: &str) -> Option<usize> {
         self.inner.iter().position(|v| v.model().id().eq_ignore_ascii_case(model))
     }
 
-    /// Returns the verdict on a model, or at a place.
+    /// Returns the verdict on a model, or at an index.
     fn verdict(&self, py: Python<'_>, at: &Bound<'_, PyAny>) -> PyResult<Verdict> {
         if let Ok(model) = at.extract::<String>() {
             return self.position(&model).map(|at| self.verdict_at(at)).ok_or_else(|| {
@@ -217,7 +218,8 @@ impl Report {
         self.inner.len()
     }
 
-    /// Refuses to be a condition, since it would be true whatever the verdicts are.
+    /// Raises an error: a report is not a condition, since it would be true whatever the verdicts
+    /// are.
     fn __bool__(&self) -> PyResult<bool> {
         Err(PyTypeError::new_err(
             "a report is neither true nor false; ask for is_consistent, violations or len()",
@@ -246,13 +248,13 @@ impl Report {
         self.verdict(py, at).and_then(|verdict| Ok(Bound::new(py, verdict)?.into_any()))
     }
 
-    /// Where the history comes from.
+    /// The source of the history.
     #[getter]
     fn source(&self) -> &str {
         self.inner.source()
     }
 
-    /// The place of the history in its source, counting from 0.
+    /// The index of the history in its source, counted from 0.
     #[getter]
     fn index(&self) -> u64 {
         self.inner.index()
@@ -271,7 +273,7 @@ impl Report {
         py.detach(|| self.inner.history().digest())
     }
 
-    /// The satisfied models that no other satisfied one implies, if they were asked for.
+    /// The satisfied models that no other satisfied one implies, if they were requested.
     #[getter]
     fn strongest(&self) -> Option<Vec<String>> {
         self.inner.strongest().map(<[String]>::to_vec)
@@ -301,7 +303,7 @@ impl Report {
         py.detach(|| self.inner.json())
     }
 
-    /// The interactive report as a page of its own.
+    /// The interactive report as a complete page.
     #[pyo3(signature = (shrink=false))]
     fn html(&self, py: Python<'_>, shrink: bool) -> PyResult<String> {
         let made = py.detach(|| -> Result<Vec<u8>, String> {

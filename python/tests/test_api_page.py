@@ -1,4 +1,4 @@
-"""The API page of the documentation says what the package has; UPDATE_EXPECT=1 rewrites it."""
+"""The API page of the documentation is current; UPDATE_EXPECT=1 rewrites it."""
 
 import ast
 import importlib

@@ -106,7 +106,7 @@ def test_a_run_goes_on_where_it_was_and_knows_its_folder(tmp_path):
 
 
 def judged(planned, models=("sc",)):
-    """Runs units, and returns what they say of each history."""
+    """Runs units, and returns the verdicts on each history."""
     rows = []
     for unit in planned:
         rows += units.run_unit(unit, {"models": list(models)}).to_pylist()
@@ -355,7 +355,7 @@ def test_every_history_has_one_verdict_though_nodes_are_killed(tmp_path, nodes):
     assert killed == [0, 1], "two nodes were killed"
     assert found(results.table()) == wanted(path)
     assert results.summary["histories"] == 1500
-    # Asked again, it is all there.
+    # A second call finds all results.
     again = cluster.check(path, ["sc", "tso"], out=str(tmp_path / "out"), piece=20_000)
     assert again.summary == results.summary
 

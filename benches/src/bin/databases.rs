@@ -1,8 +1,9 @@
-//! Which level does each database keep under which fault: `consistory test` on all of them.
+//! Measures the level that each database keeps under each fault, by running `consistory test`.
 //!
-//! Runs the `consistory` binary that lies beside this one, once per row and seed, and prints a table
-//! in Markdown: the strongest level that held in every run, and the smallest violation. The table in
-//! `docs/live.md` was made by it. `databases SYSTEM...` prints the rows of some systems.
+//! Runs the `consistory` binary in the folder of this one, once per row and seed, and prints a
+//! table in Markdown: the strongest level that held in every run, and the smallest violation. This
+//! program produced the table in `docs/live.md`. `databases SYSTEM...` prints the rows of some
+//! systems.
 
 use std::path::Path;
 use std::process::Command;
@@ -90,7 +91,7 @@ fn levels(
     systems: &[String],
 ) -> Result<(), Box<dyn std::error::Error>> {
     println!(
-        "| system | settings | workload | faults | operations | strongest that held | violations in 3 runs | smallest violation |"
+        "| system | settings | workload | faults | operations | strongest models that held | violations in 3 runs | smallest violation |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for Row(system, settings, workload, faults, seconds) in ROWS {

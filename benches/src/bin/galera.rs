@@ -1,19 +1,19 @@
-//! The experiment of the thesis on Galera (section 3.3.4), again: random clients on a real cluster of
-//! three nodes, recorded and judged by all models of registers.
+//! Redoes the experiment of the thesis on Galera (section 3.3.4): random clients on a real cluster
+//! of three nodes, recorded and judged by all models of registers.
 //!
 //! ```text
 //! cargo run --release -p consistory-benches --bin galera -- [RUNS] [--published PATH]
 //! ```
 //!
-//! As in the thesis, a history has 4 sessions of 25, 50, .., 150 single operations each, half of them
-//! writes, on 15 variables; RUNS (default 20) histories of each size are recorded per configuration. One
-//! cluster serves all histories of a configuration, each on keys of its own. Configurations that are
-//! meant to be causally consistent stand beside one that is not, because sessions move between nodes
-//! that may lag behind.
+//! As in the thesis, a history has 4 sessions of 25, 50, .., 150 single operations each, half of
+//! them writes, on 15 variables; RUNS (default 20) histories of each size are recorded per
+//! configuration. One cluster serves all histories of a configuration, each with separate keys. In
+//! addition to configurations that are intended to be causally consistent there is one that is not,
+//! because sessions move between nodes that may lag.
 //!
-//! `--published` names a folder, or an archive that `tar` can unpack, with the histories of the same
-//! experiment that others published; they are judged by the same code and set beside ours. Needs the
-//! packages mariadb-server, galera-4 and rsync, and runs in namespaces of its own like `consistory test`.
+//! `--published` names a folder, or an archive that `tar` can unpack, with published histories of
+//! the same experiment; they are judged by the same code and compared with ours. Needs the packages
+//! mariadb-server, galera-4 and rsync, and runs in separate namespaces like `consistory test`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -84,7 +84,7 @@ fn compare(folder: &Path, runs: u32, published: Option<&Path>) -> Result<(), Fai
         judge_published(&unpacked(path, &folder.join("published"))?)?;
     }
     for (number, configuration) in CONFIGURATIONS.iter().enumerate() {
-        // Each configuration has namespaces of its own.
+        // Each configuration has separate namespaces.
         let words = [
             runs.to_string(),
             "--configuration".to_owned(),
@@ -157,7 +157,7 @@ fn record_all(configuration: &Configuration, folder: &Path, runs: u32) -> Result
             folder: folder.to_owned(),
         };
         let run = record(&*system, &cluster, &Schedule::default(), &options, &Quiet)?;
-        // The last reads on every node are not part of the experiment; their sessions come last.
+        // The final reads on every node are not part of the experiment; their sessions come last.
         let is_asked = |line: &&str| {
             (1..=SESSIONS).any(|session| line.starts_with(&format!("{{\"session\":\"c{session}")))
         };
@@ -168,7 +168,7 @@ fn record_all(configuration: &Configuration, folder: &Path, runs: u32) -> Result
     Ok(())
 }
 
-/// The verdicts on many histories.
+/// Counts of the verdicts on many histories.
 struct Tally {
     court: Court,
     histories: u32,

@@ -1,15 +1,15 @@
-//! Redoes Figures 4.6, 4.7, 4.15 to 4.18, 5.5 and 5.10 of Zennou's thesis (2021): how long SC and TSO
-//! take on histories of random clients, without saturation and by each of our engines, in one run
-//! and on the same histories.
+//! Redoes Figures 4.6, 4.7, 4.15 to 4.18, 5.5 and 5.10 of Zennou's thesis (2021): the time of
+//! deciding SC and TSO on histories of random clients, without saturation and by each of our
+//! engines, in one run and on the same histories.
 //!
 //! The thesis ran its clients on cache coherence protocols in the Gem5 simulator; here a simulated
-//! memory takes their place. Its violations are ours: reads that were made to find the value of
+//! memory takes their place. Violations are planted: reads are changed to return the value of
 //! another write (section 4.2.5). The baselines are the standard encoding into boolean
 //! satisfiability, and for SC the bounded-thread search that the thesis calls DBCOP
 //! ([`consistory_benches::plain`]).
 //!
-//! The program fails if any two ways of deciding disagree on a history, or if the independent checker
-//! does not accept a certificate.
+//! The program fails if two methods disagree on a history, or if the independent checker does not
+//! accept a certificate.
 
 use std::error::Error;
 use std::fmt;
@@ -35,36 +35,36 @@ use consistory_verdict::{Budget, Verdict};
 /// Compares the engines for SC and TSO with each other and with ways of deciding without saturation.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many histories of each configuration are judged.
+    /// Number of histories judged per configuration.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     histories: u64,
-    /// How many of them the plain encoding judges too; the plain search judges all.
+    /// Number of these histories that the plain encoding judges too; the plain search judges all.
     #[arg(long, default_value_t = 1)]
     baseline_histories: usize,
-    /// How many seconds a baseline may take for a history; the larger ones of that figure are
-    /// skipped, except for the last.
+    /// Time limit of a baseline per history, in seconds; larger histories of the same figure are
+    /// then skipped, except for the last.
     #[arg(long, default_value_t = 10.0)]
     limit: f64,
-    /// How often each engine decides each history at least; the fastest counts.
+    /// Smallest number of times that each engine decides each history; the fastest counts.
     #[arg(long, default_value_t = 5)]
     repeat: usize,
-    /// How many variables the clients use; the thesis does not say.
+    /// Number of variables of the clients; the thesis does not state it.
     #[arg(long, default_value_t = 10)]
     variables: u32,
-    /// Measures a few histories only, with a limit of two seconds.
+    /// Measure only a few histories, with a limit of two seconds.
     #[arg(long)]
     quick: bool,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
 
-/// What the histories of a figure are.
+/// Kind of the histories of a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Valid,
     Invalid,
-    /// Half of them valid, half not.
+    /// Half of them are valid.
     Mixed,
 }
 
@@ -73,9 +73,9 @@ struct Figure {
     name: &'static str,
     model: PlainModel,
     kind: Kind,
-    /// What varies: `operations` or `threads`.
+    /// Varied parameter: `operations` or `threads`.
     x: &'static str,
-    /// x, the threads and the operations of each configuration.
+    /// Value of the varied parameter, threads and operations of each configuration.
     configurations: Vec<(u32, u32, u32)>,
 }
 
@@ -105,11 +105,11 @@ fn figures() -> Vec<Figure> {
     ]
 }
 
-/// Short runs are repeated more often: until so much time is over, and so often at most.
+/// Short runs are repeated for at least this time, up to a number of times.
 const ENOUGH: Duration = Duration::from_millis(50);
 const MOST_TURNS: usize = 25;
 
-/// Our engines, by the names that `--engine` knows.
+/// Engines, with their names on the command line.
 const ENGINES: [(&str, Engine); 4] = [
     ("split", Engine::Split),
     ("frontier", Engine::Frontier),
@@ -117,15 +117,15 @@ const ENGINES: [(&str, Engine); 4] = [
     ("auto", Engine::Auto),
 ];
 
-/// What a baseline came to.
+/// Result of a baseline.
 #[derive(Clone, Copy)]
 enum Baseline {
     Mean(Duration),
-    /// It took longer than that.
+    /// It exceeded this time.
     Over(Duration),
-    /// It took too long for less already.
+    /// It was skipped, because a smaller history exceeded the limit.
     Skipped,
-    /// There is none for this model.
+    /// There is no such baseline for this model.
     None,
 }
 
@@ -141,7 +141,7 @@ impl fmt::Display for Baseline {
 }
 
 impl Baseline {
-    /// Returns how much longer it took than a time, at least.
+    /// Returns a lower bound of the ratio to another time.
     fn ratio(self, ours: Duration) -> Option<(f64, &'static str)> {
         match self {
             Baseline::Mean(time) => Some((ratio(time, ours), "")),
@@ -151,18 +151,18 @@ impl Baseline {
     }
 }
 
-/// What was measured for one configuration of a figure.
+/// Measurements of one configuration of a figure.
 struct Cell {
     x: u32,
     encoding: Baseline,
     search: Baseline,
-    /// wCCM, where the figure has it.
+    /// Time of wCCM, if the figure contains it.
     convergent: Option<Duration>,
-    /// Saturation alone: wSC or wTSO.
+    /// Time of saturation alone: wSC or wTSO.
     weak: Duration,
-    /// The mean of each engine, as in [`ENGINES`].
+    /// Mean time of each engine, in the order of [`ENGINES`].
     engines: [Duration; 4],
-    /// The mean of auto over what the plain encoding judged, too.
+    /// Mean time of `auto` over the histories that the plain encoding judged too.
     auto_there: Duration,
     violations: usize,
 }
@@ -172,7 +172,7 @@ impl Cell {
         self.engines[3]
     }
 
-    /// Returns how much longer auto takes than the fastest engine.
+    /// Returns the ratio between `auto` and the fastest engine.
     fn lag(&self) -> f64 {
         let fastest = self.engines.iter().min().copied().unwrap_or_default();
         ratio(self.auto(), fastest)
@@ -224,7 +224,7 @@ impl Bench {
         let mut over = [false; 2];
         let mut cells = Vec::new();
         for (at, &(x, sessions, operations)) in figure.configurations.iter().enumerate() {
-            // The last one is what the others lead up to: it is not skipped.
+            // The last configuration is the most important one and never skipped.
             if at + 1 == figure.configurations.len() {
                 over = [false; 2];
             }
@@ -260,7 +260,7 @@ impl Bench {
         let mut times = [const { Vec::new() }; 4];
         let mut verdicts = Vec::new();
         for history in histories {
-            // The engines take turns, so that whatever else this machine does meets all of them.
+            // The engines take turns, so that other load on the machine affects all of them.
             let mut fastest = [Duration::MAX; 4];
             let (mut fastest_weak, mut fastest_convergent) = (Duration::MAX, Duration::MAX);
             let mut seen: Option<Verdict> = None;
@@ -314,7 +314,7 @@ impl Bench {
                         return Err(format!("a baseline disagrees about {id} at {x}"));
                     }
                     (Plain::Decided(_), mut time) => {
-                        // Short runs are repeated, as ours are.
+                        // Short runs are repeated, like those of our engines.
                         let started = Instant::now();
                         while time < ENOUGH && started.elapsed() < ENOUGH {
                             time = time.min(once(|| decide(history)).1);
@@ -346,7 +346,7 @@ impl Bench {
         })
     }
 
-    /// Measures histories that take a search: rows of a table.
+    /// Measures histories that need a search; returns rows of a table.
     fn tangled(&self) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
         let sizes: &[(u32, u32)] =
             if self.args.quick { &[(10, 40)] } else { &[(10, 40), (20, 70), (30, 105), (40, 140)] };
@@ -436,7 +436,7 @@ impl Figure {
         format!("Figure {}: {}, {}, {rest}", self.name, self.model(), self.kind())
     }
 
-    /// Returns whether the thesis has wCCM in this figure.
+    /// Returns whether the thesis's figure contains wCCM.
     fn has_convergent(&self) -> bool {
         self.name.starts_with("5.10")
     }

@@ -1,8 +1,8 @@
-//! How far the models with a store order reach: SC, TSO, wSC and wTSO on large valid histories.
+//! Scaling of the models with a store order: SC, TSO, wSC and wTSO on large valid histories.
 //!
-//! Each measurement runs in a process of its own, this program started again (`--task`), so that its
-//! peak memory is its own. A process makes the history, forgets the peak so far, decides, and has the
-//! independent checker accept the certificate.
+//! Each measurement runs in its own process, this program started again (`--task`), so that its
+//! peak memory is its own. A process generates the history, resets the peak, decides, and passes
+//! the certificate to the independent checker.
 
 use std::error::Error;
 use std::fs;
@@ -25,29 +25,29 @@ use serde_json::{Value, json};
 /// Measures the models with a store order on large histories.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The numbers of operations of the grid: from where all sessions have written about all
-    /// variables, and the history no longer fits into the caches next to the processor.
+    /// Numbers of operations of the grid; with the smallest one, all sessions have written all
+    /// variables, and the history no longer fits into the caches near the processor.
     #[arg(long, value_delimiter = ',', default_value = "100000,316228,1000000")]
     operations: Vec<u32>,
-    /// The numbers of sessions of the grid.
+    /// Numbers of sessions of the grid.
     #[arg(long, value_delimiter = ',', default_value = "4,12,40")]
     sessions: Vec<u32>,
-    /// The number of variables of the grid.
+    /// Number of variables of the grid.
     #[arg(long, default_value_t = 64)]
     variables: u32,
-    /// How often a history of the grid is decided; the median counts.
+    /// Number of times that a history of the grid is decided; the median counts.
     #[arg(long, default_value_t = 5)]
     repeat: usize,
-    /// How many seconds a history may take.
+    /// Time limit per history, in seconds.
     #[arg(long, default_value_t = 120.0)]
     limit: f64,
-    /// Divides all numbers of operations by ten, and decides once.
+    /// Divide all numbers of operations by ten, and decide once.
     #[arg(long)]
     quick: bool,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
-    /// Measures one thing and prints it: model, sessions, operations, variables.
+    /// Internal: perform one measurement and print it: model, sessions, operations, variables.
     #[arg(long, hide = true, value_delimiter = ',')]
     task: Vec<String>,
 }
@@ -90,7 +90,7 @@ impl Model {
     }
 }
 
-/// What is measured.
+/// A measurement to perform.
 #[derive(Clone, Copy)]
 struct Task {
     model: Model,
@@ -99,17 +99,17 @@ struct Task {
     variables: u32,
 }
 
-/// What was measured.
+/// A measurement.
 #[derive(Clone, Copy)]
 struct Measured {
     task: Task,
-    /// None if it was not decided.
+    /// Time; `None` if it was not decided.
     time: Option<Duration>,
     certify: Duration,
     peak: u64,
 }
 
-/// A large history with what is aimed at.
+/// A large history with its goal.
 struct Large {
     what: &'static str,
     task: Task,
@@ -198,13 +198,13 @@ fn largest() -> Vec<Large> {
     ]
 }
 
-/// Measures in this process, and gives it as JSON.
+/// Performs a measurement in this process, and returns it as JSON.
 fn measure(task: Task, limit: Duration) -> Result<Value, Box<dyn Error>> {
     let Task { model, sessions, operations, variables } = task;
     let workload = Workload { sessions, operations, variables, ..Workload::default() };
     workload.validate()?;
     let history = generate(&workload, model.memory());
-    // Linux forgets the peak so far.
+    // Linux resets the peak.
     fs::write("/proc/self/clear_refs", "5")?;
     let options = Options { budget: Budget::unlimited().with_time(limit), ..Options::default() };
     let (timed, time) = once_on_processor(|| decide_stored(&history, model.stored(), &options));
@@ -218,10 +218,10 @@ fn measure(task: Task, limit: Duration) -> Result<Value, Box<dyn Error>> {
     Ok(json!({ "seconds": time.as_secs_f64(), "certify": certify.as_secs_f64(), "peak": peak }))
 }
 
-/// Measures everything once, then again, round by round.
+/// Performs all measurements once, then again, round by round.
 ///
-/// A process decides once: the second time it would have its memory from the first, if that was not
-/// too much to be kept, and large and small histories would not be measured alike.
+/// Each process decides once: a second decision would reuse memory of the first, if that was small
+/// enough to be kept, and large and small histories would not be measured alike.
 fn in_rounds(
     tasks: &[Task],
     rounds: usize,
@@ -240,8 +240,8 @@ fn in_rounds(
     Ok(all)
 }
 
-/// Returns the median of each task: a short run finds a moment in which nothing disturbs it sooner
-/// than a long one does, so the fastest would compare unlike things.
+/// Returns the median of each task. The fastest run would not be comparable, since a short run
+/// finds an undisturbed moment more often than a long one.
 fn medians(rounds: &[Vec<Measured>]) -> Vec<Measured> {
     let median = |task: usize| {
         let mut measured: Vec<Measured> = rounds.iter().map(|round| round[task]).collect();
@@ -302,7 +302,8 @@ fn plot(grid: &[Measured]) -> String {
     })
 }
 
-/// Says how times grow over the grid: they may grow as the product of operations and sessions.
+/// Compares the growth over the grid with the goal: times may grow as the product of operations and
+/// sessions.
 fn growth_aims(rounds: &[Vec<Measured>]) -> Vec<Goal> {
     let mut goals = Vec::new();
     for model in Model::ALL {
@@ -330,7 +331,7 @@ fn growth_aims(rounds: &[Vec<Measured>]) -> Vec<Goal> {
 
 type Size = fn(&Task) -> u32;
 
-/// What times grow with.
+/// Sizes with which times may grow.
 const SIZES: [(&str, Size); 2] =
     [("operations", |task| task.operations), ("sessions", |task| task.sessions)];
 
@@ -356,8 +357,8 @@ fn both_aim(model: Model, grid: &[Measured]) -> Goal {
     }
 }
 
-/// Returns the power of a size that the times of a grid grow with, by least squares of logarithms. All
-/// sizes are combined with all others, so each can be fitted alone.
+/// Returns the exponent with which the times of a grid grow in a size, by least squares of
+/// logarithms. All sizes are combined with all others, so each can be fitted separately.
 fn exponent(grid: &[Measured], size: Size) -> Option<f64> {
     let points: Option<Vec<(f64, f64)>> = grid
         .iter()
@@ -374,7 +375,7 @@ fn exponent(grid: &[Measured], size: Size) -> Option<f64> {
     (alone > 0.0).then(|| together / alone)
 }
 
-/// Returns the mean of what the rounds found and twice its standard error.
+/// Returns the mean of the results of the rounds and twice its standard error.
 fn mean_and_error(found: &[f64]) -> (f64, f64) {
     let count = found.len() as f64;
     let mean = found.iter().sum::<f64>() / count;

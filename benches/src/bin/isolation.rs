@@ -1,10 +1,10 @@
-//! Decides isolation levels of large histories of transactions, and has the independent checker accept
-//! what was found.
+//! Decides isolation levels of large histories of transactions, and checks the results with the
+//! independent checker.
 //!
-//! The histories are of random clients on simulated stores, valid ones and ones with a planted anomaly.
-//! The program fails if a valid history is not found valid, if a planted anomaly is not found, or if
-//! the checker rejects a certificate. All times are those of one thread's processor, so that other
-//! processes on the machine count for little.
+//! The histories are those of random clients on simulated stores, some of them with a planted
+//! anomaly. The program fails if a valid history is not found valid, if a planted anomaly is not
+//! found, or if the checker rejects a certificate. All times are processor times of one thread, so
+//! that other processes on the machine have little effect.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -21,39 +21,39 @@ use consistory_generate::{Anomaly, KeyChoice, Store, TransactionWorkload, genera
 use consistory_transactions::judge;
 use consistory_verdict::{Budget, ClientOrder, Level, Verdict};
 
-/// The processor time that AWDIT takes for `tcc` of a million and of ten million operations, in
-/// seconds, measured before on such a machine.
+/// Processor time of AWDIT for `tcc` of a million and of ten million operations, in seconds,
+/// measured earlier on a similar machine.
 const AWDIT_MILLION: f64 = 2.4;
 const AWDIT_TEN_MILLION: f64 = 76.0;
 
 /// Measures the deciders of isolation levels.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Only histories of up to 100,000 operations.
+    /// Measure only histories of up to 100,000 operations.
     #[arg(long)]
     quick: bool,
-    /// A history of ten million operations too, which takes 2 GB of memory.
+    /// Also measure a history of ten million operations, which takes 2 GB of memory.
     #[arg(long)]
     large: bool,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
 
-/// What is measured.
+/// A measurement to perform.
 struct Task {
     store: Store,
     levels: &'static [Level],
     operations: u32,
     sessions: u32,
-    /// The exponent of the keys' distribution: 0 is uniform, 1 Zipf's law.
+    /// Exponent of the keys' distribution: 0 is uniform, 1 Zipf's law.
     skew: f64,
     anomaly: Option<Anomaly>,
-    /// The most seconds of processor time that reading, deciding and certifying may take.
+    /// Limit of the processor time of reading, deciding and certifying, in seconds.
     limit: Option<f64>,
 }
 
-/// What was measured of a task.
+/// Measurements of a task.
 struct Cell {
     task: Task,
     verdict: Verdict,

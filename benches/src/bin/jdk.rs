@@ -2,12 +2,12 @@
 //! Consistency", CAV 2018, Figures 7 and 8).
 //!
 //! Each history is judged by linearizability and by happens-before visibility, with two orders of
-//! search, with minimal visibilities and with all of them, a second at most for each. The program
-//! fails if two ways that end disagree.
+//! search, with minimal visibilities and with all of them, for at most a second each. The program
+//! fails if two methods that finish disagree.
 //!
-//! The histories are in `data/`; `--record` records others with the JDK that is there. As in the
-//! paper, random programs of up to 15 calls in up to 3 threads are run many times each, and some of
-//! the different histories that they give are taken.
+//! The histories are in `data/`; `--record` records others with the installed JDK. As in the paper,
+//! random programs of up to 15 calls in up to 3 threads are run many times each, and some of the
+//! different resulting histories are selected.
 
 use std::error::Error;
 use std::fs::File;
@@ -34,18 +34,18 @@ struct Args {
     /// Record new histories first, which needs a JDK.
     #[arg(long)]
     record: bool,
-    /// How often each program is run to record.
+    /// Number of runs of each program when recording.
     #[arg(long, default_value_t = 6000)]
     rounds: u64,
-    /// How long each judgement may take, in milliseconds.
+    /// Time limit of each judgement, in milliseconds.
     #[arg(long, default_value_t = 1000)]
     timeout: u64,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
 
-/// Which collections, and how many histories of each: half of them of the paper's.
+/// Collections, and the number of histories of each: half of them are the paper's.
 const SAMPLE: [(&str, usize); 7] = [
     ("ConcurrentSkipListMap", 2000),
     ("ConcurrentHashMap", 600),
@@ -56,10 +56,10 @@ const SAMPLE: [(&str, usize); 7] = [
     ("LinkedBlockingDeque", 200),
 ];
 
-/// How many programs the histories of a collection are from.
+/// Number of programs that produced the histories of a collection.
 const PROGRAMS: usize = 20;
 
-/// A way to judge.
+/// A method of judging.
 struct Way {
     name: &'static str,
     model: &'static str,
@@ -79,7 +79,7 @@ const fn way(
     Way { name, model, strategy, visibility }
 }
 
-/// The ways; the constants below are places in this list.
+/// Methods; the constants below are indices into this list.
 const WAYS: [Way; 6] = [
     way("linearizability, Wing and Gong", LINEARIZABILITY, Strategy::WingGong, Visibility::Minimal),
     way("linearizability, Lowe", LINEARIZABILITY, Strategy::JustInTime, Visibility::Minimal),
@@ -106,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let docs = Docs::new(args.docs.clone());
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); WAYS.len()];
     let mut not_ended = [0u64; WAYS.len()];
-    // What the histories that are not linearizable take together.
+    // Total time of each method on the histories that are not linearizable.
     let mut hard = [Duration::ZERO; WAYS.len()];
     let mut rows = Vec::new();
     for (name, _) in SAMPLE {
@@ -243,7 +243,7 @@ fn record(name: &str, count: usize, rounds: u64) -> Result<(), Box<dyn Error>> {
         if left == 0 || number > 100 * PROGRAMS as u64 {
             break;
         }
-        // The numbers of calls go round; few calls have few different histories.
+        // The number of calls cycles; programs with few calls have few different histories.
         let calls = [5, 4, 5, 3][(number % 4) as usize];
         let signatures = collection.signatures(&[])?;
         let programs = Programs { calls, threads: 3, keys: 3, ..Programs::new(signatures) };
@@ -251,7 +251,7 @@ fn record(name: &str, count: usize, rounds: u64) -> Result<(), Box<dyn Error>> {
         let mut outcomes = jdk.run(&program, rounds)?;
         outcomes.sort();
         outcomes.dedup_by(|a, b| a.0 == b.0);
-        // Evenly spread over what is different, and as many from each program.
+        // Evenly spread over the different outcomes, with equal numbers from each program.
         let wanted = count.div_ceil(PROGRAMS).min(left).min(outcomes.len());
         for i in 0..wanted {
             let (outcome, _) = &outcomes[i * outcomes.len() / wanted];
@@ -266,8 +266,8 @@ fn record(name: &str, count: usize, rounds: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Judges a history several times and gives the shortest time: what else the machine does must not
-/// count for much.
+/// Judges a history several times and returns the shortest time, to reduce the effect of other load
+/// on the machine.
 fn judge(
     task: &Task<'_>,
     way: &Way,
@@ -287,12 +287,12 @@ fn judge(
         }
         shortest = shortest.min(once(decide).1);
     }
-    // One that is stopped counts with what it was given.
+    // A run that is stopped counts with its time limit.
     let time = if verdict == Verdict::Undecided { limit } else { shortest };
     Ok((verdict, time))
 }
 
-/// Plots one way against another, one point per history.
+/// Plots one method against another, with one point per history.
 fn scatter(title: &str, x: usize, y: usize, times: &[Vec<Duration>], limit: Duration) -> String {
     let millis = |time: &Duration| time.as_secs_f64() * 1e3;
     let points: Vec<(f64, f64)> =

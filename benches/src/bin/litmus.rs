@@ -1,5 +1,5 @@
 //! Redoes the experiments of Mador-Haim, Alur and Martin (CAV 2010): Table 1, Figures 11 and 12 and
-//! the two case studies, and measures how far contrast and outcomes reach.
+//! the two case studies, and measures the scaling of contrast and outcomes.
 //!
 //! The paper's numbers are from its text; its figures have no numbers, so only their shape is
 //! compared. The program fails if a specification's diagonal of Table 1 is not equal up to the
@@ -23,13 +23,13 @@ use consistory_verdict::Budget;
 /// Redoes the experiments on contrasting memory models.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Up to how many accesses the diagonal of Table 1 is compared.
+    /// Largest number of accesses for the diagonal of Table 1.
     #[arg(long, default_value_t = 5)]
     diagonal: usize,
-    /// Up to how many accesses two models are contrasted in full.
+    /// Largest number of accesses for contrasting two models completely.
     #[arg(long, default_value_t = 6)]
     bound: usize,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
@@ -130,7 +130,8 @@ fn table_1(args: &Args, report: &mut String, aims: &mut Vec<Goal>) -> Result<(),
 fn case_studies(report: &mut String) -> Result<(), Box<dyn Error>> {
     let mut rows = Vec::new();
     let drafts = Table::npso_drafts();
-    // Until fences are put right Test I breaks every draft: the first two are tried without.
+    // Until fences are corrected, Test I breaks every draft: the first two are tried without
+    // fences.
     let studies = [("G, 2 s", false), ("H, 824 s", false), ("I, 22 s", true), ("J, 411 s", true)];
     for (draft, (paper, fences)) in drafts.iter().zip(studies) {
         let bound = Bound { fences, ..Bound::accesses(6) };
@@ -163,7 +164,7 @@ fn case_studies(report: &mut String) -> Result<(), Box<dyn Error>> {
 fn reductions(report: &mut String) {
     let rows: Vec<Vec<String>> = (2..=7)
         .map(|accesses| {
-            // As in the paper: three addresses, three accesses a thread.
+            // As in the paper: three addresses, three accesses per thread.
             let bound = Bound { per_thread: 3, ..Bound::accesses(accesses) };
             let counts = count(&bound, accesses);
             [accesses as u64, counts.plain, counts.symmetric, counts.connected]
@@ -183,7 +184,7 @@ fn times(report: &mut String) -> Result<(), Box<dyn Error>> {
     for accesses in 3..=8 {
         let bound = Bound { per_thread: 3, fences: false, ..Bound::accesses(accesses) };
         let all = shapes(&bound, accesses, Redundant::Drop);
-        // A sample, spread over all of them.
+        // A sample, evenly spread.
         let step = (all.len() / 200).max(1);
         let sample: Vec<_> = all.iter().step_by(step).map(|shape| shape.program()).collect();
         let mut row = vec![accesses.to_string()];
@@ -261,7 +262,7 @@ fn outcomes(aims: &mut Vec<Goal>) -> Result<(), Box<dyn Error>> {
             aims.push(goal(&aim, time, Duration::from_secs(1)));
         }
     }
-    // Where nearly nothing is forbidden the outcomes are hundreds of thousands.
+    // If almost nothing is forbidden, there are hundreds of thousands of outcomes.
     let program = parse_notation(&two)?;
     let (rmo, nrmo) = (Table::rmo(), Table::nrmo());
     for (model, style) in [

@@ -1,9 +1,10 @@
 //! Decides linearizability of large histories of registers, sets, queues, stacks and priority
-//! queues, in polynomial time, and has the independent checker accept what was found.
+//! queues in polynomial time, and checks the results with the independent checker.
 //!
-//! The histories are of random clients on a linearizable object; of each size one is as it was
-//! recorded, and one has pairs of calls whose returns were exchanged. The program fails if a good
-//! history is not found linearizable, or if the checker does not accept a certificate.
+//! The histories are those of random clients on a linearizable object; of each size there is one
+//! unchanged history and one in which the returns of some pairs of calls were exchanged. The
+//! program fails if an unchanged history is not found linearizable, or if the checker does not
+//! accept a certificate.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -22,21 +23,21 @@ use consistory_verdict::{Budget, Core, Linearization, ObjectCertificate};
 /// Measures the polynomial deciders of linearizability.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The numbers of calls.
+    /// Numbers of calls.
     #[arg(long, value_delimiter = ',', default_value = "10000,100000,1000000")]
     operations: Vec<u32>,
-    /// How many sessions call.
+    /// Number of sessions.
     #[arg(long, default_value_t = 8)]
     sessions: u32,
-    /// How often each history is decided; the median counts.
+    /// Number of times that each history is decided; the median counts.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
 
-/// What was measured of an object at a size.
+/// Measurements of an object at a size.
 struct Cell {
     object: SharedObject,
     operations: u32,
@@ -86,8 +87,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Says how far the growth is from linear between the two largest sizes, and how long the largest
-/// takes.
+/// Compares the growth between the two largest sizes with linear growth, and the time of the
+/// largest size with the goal.
 fn aims(cells: &[Cell]) -> Vec<Goal> {
     let mut aims = Vec::new();
     for pair in cells.windows(2) {
@@ -156,7 +157,7 @@ fn decide(
     Ok((found.ok_or("nothing was run")?, median(times)))
 }
 
-/// Has the checker accept a certificate, and says how long that took.
+/// Checks a certificate, and returns the time.
 fn certify(
     history: &History,
     object: &dyn Object,

@@ -1,5 +1,5 @@
-//! Measures the searches for histories of an object's calls: logs such as fault-injection tests
-//! record, reading and checking included; and calls of busy sessions, judged as they come.
+//! Measures the searches for histories of an object's calls: logs like those of fault-injection
+//! tests, including reading and checking, and online checking of busy sessions.
 //!
 //! The comparison of strategies and visibilities is `jdk`'s, on recorded histories.
 
@@ -28,7 +28,7 @@ use consistory_verdict::{Budget, Verdict};
 /// Measures the searches for histories of an object's calls.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Measures logs such as fault-injection tests record.
+/// Measures logs like those of fault-injection tests.
 fn logs(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     let mut rows = Vec::new();
     let register = |lost: f64| RecordingWorkload {
@@ -135,14 +135,14 @@ fn logs(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     Ok(rows)
 }
 
-/// Measures registers of many clients whose values come again.
+/// Measures registers of many clients with repeated values.
 fn registers(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     let object = find("register")?;
     let mut rows = Vec::new();
     let mut longest = Duration::ZERO;
     for (clients, calls, values) in [(20, 20_000, 100), (50, 20_000, 100), (50, 2000, 20)] {
         for is_wrong in [false, true] {
-            // What is wrong need not be a violation where values come again; one of the first ones is.
+            // If values repeat, a wrong return need not be a violation; one of the first ones is.
             for seed in 3..13 {
                 let turns = Turns { clients, calls, values, seed, is_wrong };
                 let history = in_turns(&*object, &["read"], &["write"], &turns);
@@ -254,7 +254,7 @@ fn hard_histories() -> Vec<(&'static str, Methods, Methods, Turns)> {
     ]
 }
 
-/// Measures how long it takes to read a history.
+/// Measures the time of reading a history.
 fn read_again(history: &History) -> Result<Duration, Box<dyn Error>> {
     let path =
         std::env::temp_dir().join(format!("consistory-objects-{}.jsonl", std::process::id()));
@@ -264,7 +264,7 @@ fn read_again(history: &History) -> Result<Duration, Box<dyn Error>> {
     if found == 1 { Ok(time) } else { Err("one history was written".into()) }
 }
 
-/// Measures how long the checker takes for a verdict.
+/// Measures the time of checking a verdict.
 fn certify(history: &History, object: &str) -> Result<Duration, Box<dyn Error>> {
     let (object, budget) = (find(object)?, Budget::unlimited());
     let model = ObjectModel::named("linearizability").ok_or("there is no such model")?;
@@ -276,7 +276,7 @@ fn certify(history: &History, object: &str) -> Result<Duration, Box<dyn Error>> 
     Ok(time)
 }
 
-/// Measures calls of busy sessions, judged as they come.
+/// Measures online checking of busy sessions.
 fn watched(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     let mut rows = Vec::new();
     for object in [SharedObject::Queue, SharedObject::Stack] {
@@ -340,7 +340,7 @@ fn watched(aims: &mut Vec<Goal>) -> Result<Vec<Vec<String>>, Box<dyn Error>> {
     Ok(rows)
 }
 
-/// Returns a history in which one call returned what another did.
+/// Returns a history in which one call returns the value of another call.
 fn spoiled(history: &History, seed: u64) -> History {
     let mut builder = HistoryBuilder::new();
     let reads: Vec<_> = history

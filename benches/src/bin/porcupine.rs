@@ -1,10 +1,9 @@
 //! Porcupine's own logs, judged by Porcupine and by us in one run.
 //!
-//! Porcupine is `porcupine-rs`, which has its algorithm in Rust: Wing and Gong's search with Lowe's
-//! cache, part by part. Its models are written here as small as ours do not have to be: numbers for
-//! the register, a text for each key of the store. Both start from calls in memory. Ours gives a
-//! certificate, and its time is followed by that of the independent checker; Porcupine answers yes or
-//! no, as it does by default.
+//! Porcupine is `porcupine-rs`, an implementation in Rust: Wing and Gong's search with Lowe's
+//! cache, part by part. Its models are specialised: numbers for the register, a text for each key
+//! of the store. Both start from calls in memory. Our verdict has a certificate, and its time is
+//! followed by that of the independent checker; Porcupine answers yes or no, which is its default.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -21,21 +20,21 @@ use consistory_spec::{ObjectModel, find};
 use consistory_verdict::{Budget, Verdict};
 use porcupine_rs::{CheckResult, Model, Operation, check_operations_timeout};
 
-/// Judges Porcupine's own logs beside Porcupine.
+/// Compares our verdicts and times on Porcupine's own logs with those of Porcupine.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How often each log is judged by either, by turns; the median counts.
+    /// Number of times that each log is judged by each, in turns; the median counts.
     #[arg(long, default_value_t = 5)]
     repeat: usize,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
 
-/// How long Porcupine may take for a log.
+/// Time limit of Porcupine per log.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A register with compare-and-set, or nothing in it.
+/// A register with compare-and-set, which may be empty.
 #[derive(Clone)]
 struct Register;
 
@@ -124,7 +123,7 @@ impl Model for Store {
     }
 }
 
-/// A call as Porcupine takes it.
+/// A call in Porcupine's form.
 struct Call<'h> {
     client: u32,
     start: i64,
@@ -155,7 +154,7 @@ fn calls(history: &History) -> Vec<Call<'_>> {
     calls
 }
 
-/// Translates the calls; one without an end may take effect until the very end.
+/// Converts the calls; one without an end may take effect until the end of the history.
 fn operations<M: Model>(
     history: &History,
     translate: impl Fn(&Call<'_>) -> M::Op,
@@ -210,17 +209,17 @@ fn change(call: &Call<'_>) -> KeyAccess {
     KeyAccess { key, change }
 }
 
-/// What was measured of a log.
+/// Measurements of a log.
 struct Measured {
     log: Log,
     calls: usize,
     ours: Duration,
     checker: Duration,
-    /// Its time, and whether that was enough.
+    /// Porcupine's time, and whether it finished within the limit.
     porcupine: (Duration, bool),
 }
 
-/// Times of several logs: all together, and the longest.
+/// Times of several logs: the total, and the longest.
 struct Totals {
     ours: (Duration, Duration),
     checker: Duration,
@@ -237,7 +236,7 @@ impl Totals {
         Totals { ours: totals(|one| one.ours), checker, porcupine: totals(|one| one.porcupine.0) }
     }
 
-    /// Says how many times as long Porcupine takes for all of them.
+    /// Returns the ratio of Porcupine's total time to ours.
     fn ratio(&self) -> f64 {
         ratio(self.porcupine.0, self.ours.0)
     }
@@ -270,7 +269,7 @@ fn measure(log: Log, repeat: usize) -> Result<Measured, Box<dyn Error>> {
             once(|| certify_object(&history, &*object, &model, certificate, &budget));
         accepted?;
         checkers.push(time);
-        // Once is enough for what takes so long.
+        // A long run is not repeated.
         if !is_over {
             let (answer, time) = once(&porcupine);
             is_over = answer == CheckResult::Unknown;

@@ -1,8 +1,8 @@
-//! Measures the exploration of protocols: against Rumur, what observer and checker add, and how long
-//! proofs take.
+//! Measures the exploration of protocols: in comparison with Rumur, the cost of observer and
+//! checker, and the time of proofs.
 //!
-//! Rumur compiles a description to C, which gcc compiles; what is compared is the processor time of
-//! that program with ours for the same description on one thread. The program fails if the two find
+//! Rumur compiles a description to C, which gcc compiles; the processor time of that program is
+//! compared with ours for the same description on one thread. The program fails if the two find
 //! different numbers of states without symmetry.
 
 use std::error::Error;
@@ -21,16 +21,16 @@ use consistory_protocol::{Exploration, Explorer, Model, Options, Outcome, System
 /// Measures the exploration of protocols.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Leave Rumur out.
+    /// Skip Rumur.
     #[arg(long)]
     without_rumur: bool,
-    /// How often each is explored; the quickest counts.
+    /// Number of explorations; the fastest counts.
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// Prove only protocols whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Where the descriptions are.
+/// Returns the folder of the descriptions.
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/protocols")
 }
@@ -59,7 +59,7 @@ fn parse(name: &str, text: &str) -> Result<Model, Box<dyn Error>> {
     Model::parse(name, text).map_err(|diagnostics| diagnostics.to_string().into())
 }
 
-/// Runs an action several times; gives what it returned last and the least processor time.
+/// Runs an action several times; returns the last result and the least processor time.
 fn quickest<T>(
     runs: usize,
     mut action: impl FnMut() -> T,
@@ -76,7 +76,7 @@ fn quickest<T>(
     best.ok_or_else(|| "nothing was run".into())
 }
 
-/// What was measured of a plain exploration.
+/// Measurements of a plain exploration.
 struct Plain {
     states: u64,
     time: Duration,
@@ -89,7 +89,8 @@ impl Plain {
     }
 }
 
-/// German's protocol with four caches: we and Rumur, with symmetry and without.
+/// Compares Rumur and our explorer on German's protocol with four caches, with symmetry and
+/// without.
 fn plain(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/protocol/tests/models/german.m");
@@ -163,7 +164,7 @@ fn plain(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> {
     ))
 }
 
-/// Lets Rumur explore a description.
+/// Runs Rumur on a description.
 fn rumur(path: &Path, symmetry: bool, runs: usize) -> Result<Plain, Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("out/rumur");
     fs::create_dir_all(&folder)?;
@@ -203,7 +204,7 @@ fn rumur(path: &Path, symmetry: bool, runs: usize) -> Result<Plain, Box<dyn Erro
     best.ok_or_else(|| "nothing was run".into())
 }
 
-/// What observer and checker make of what a state costs.
+/// Measures the cost of a state with observer and checker.
 fn product(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> {
     let cases = [
         ("directory", "PROCS: 2", "PROCS: 2"),
@@ -264,7 +265,8 @@ fn product(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> 
     ))
 }
 
-/// Returns the states of an exploration and what each costs whose successors were computed.
+/// Returns the number of states of an exploration, and the cost of each state whose successors were
+/// computed.
 fn cost(
     system: &System,
     with_observer: bool,
@@ -277,7 +279,7 @@ fn cost(
         }
         _ => None,
     };
-    // A few states are explored often enough to be measured.
+    // Small explorations are repeated often enough to be measured.
     let mut rounds = 1;
     loop {
         let ((states, expanded), time) = quickest(runs, || {
@@ -287,7 +289,7 @@ fn cost(
                 if let Some(witness) = &witness {
                     explorer = explorer.companion(witness);
                 }
-                // A witness that was made fits; there is no checkpoint that might not.
+                // A witness fits its system, and there is no checkpoint that might not.
                 let Ok(found) = explorer.run() else { continue };
                 states += found.progress.states;
                 expanded += found.progress.expanded;
@@ -301,7 +303,7 @@ fn cost(
     }
 }
 
-/// Proofs: how many states, how long, how much memory.
+/// Measures proofs: states, time, memory.
 fn proofs(args: &Args, aims: &mut Vec<Goal>) -> Result<String, Box<dyn Error>> {
     let cases: [(&str, u32, bool); 13] = [
         ("serial", 2, false),

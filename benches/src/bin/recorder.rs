@@ -1,22 +1,24 @@
-//! What recording costs: the latency that a client sees, bare and recorded, at the same rate.
+//! Measures the cost of recording: the latency of a client, with and without recording, at the same
+//! rate.
 //!
 //! ```text
 //! cargo run --release -p consistory-benches --bin recorder -- [ROUNDS] [RATE]
 //! ```
 //!
-//! A process of its own serves registers over TCP. Sessions send it requests at a fixed rate, 10,000 per
-//! second together by default, in turns of half a second: as a bare loop that keeps nothing but its latencies,
-//! by [`record`] with journal and file, and by [`record`] with live judging too. All use the same client,
-//! programs and pacing, and turns alternate, so that whatever else the machine does hits all.
+//! A separate process serves registers over TCP. Sessions send it requests at a fixed rate, 10,000
+//! per second together by default, in turns of half a second: as a bare loop that stores only its
+//! latencies, by [`record`] with journal and file, and by [`record`] with online judging too. All
+//! use the same client, programs and pacing, and turns alternate, so that other load on the machine
+//! affects all of them.
 //!
-//! What is added is the median, over all rounds, of the ratio of a turn's median latency to that of the
-//! bare turn of the same round, with the interval that holds it with 95 % confidence. A second bare turn in
-//! each round is compared in the same way: its ratio is 1 but for what else the machine does. On a busy
-//! machine, run it as root with `chrt -r 10`, before everything else.
+//! The reported overhead is the median, over all rounds, of the ratio of a turn's median latency to
+//! that of the bare turn of the same round, with its 95 % confidence interval. A second bare turn
+//! in each round is compared in the same way: its ratio differs from 1 only because of other load
+//! on the machine. On a busy machine, run it as root with `chrt -r 10`, before everything else.
 //!
-//! The recorded latency is the time between the stamps of the rows, and to it is added what announcing
-//! and handing over a row costs the session outside of the stamps, measured in the same process. The
-//! goal is at most 5 % more than bare. The second goal is that judging keeps up: judging all of a
+//! The recorded latency is the time between the stamps of the rows. The cost of announcing and
+//! handing over a row outside of the stamps is measured in the same process and added to it. The
+//! goal is at most 5 % more than bare. The second goal is that judging keeps up: judging a complete
 //! recording takes less time than recording it took.
 
 use std::io::{Read, Write};
@@ -37,7 +39,7 @@ const SESSIONS: u32 = 16;
 const KEYS: u32 = 16;
 const TURN: Duration = Duration::from_millis(500);
 
-/// The bytes of a request and of an answer.
+/// Size of a request and of a response in bytes.
 const MESSAGE: usize = 16;
 
 fn main() -> Result<(), Failure> {
@@ -182,7 +184,7 @@ impl Client for Connection {
     }
 }
 
-/// Judges as `consistory test` does while it runs.
+/// Judges like `consistory test` while it runs.
 struct Judge;
 
 impl Judge {
@@ -249,7 +251,8 @@ fn bare(
     Ok(latencies)
 }
 
-/// Returns what the recorder costs a session per request outside of the stamps, in nanoseconds.
+/// Returns the cost of the recorder for a session per request outside of the stamps, in
+/// nanoseconds.
 fn cost_on_path() -> f64 {
     const BATCHES: u32 = 200;
     const BATCH: u32 = 1_000;
@@ -274,12 +277,12 @@ fn cost_on_path() -> f64 {
         held.clear();
         std::hint::black_box(recorder.release(&mut held));
     }
-    // The median: a batch that another process interrupts does not count.
+    // The median, so that a batch interrupted by another process does not count.
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
 
-/// How a turn is run.
+/// Mode of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Bare,
@@ -302,7 +305,7 @@ fn compare(folder: &std::path::Path, rounds: u32, rate: u32) -> Result<(), Failu
     let mut medians: [Vec<f64>; WAYS.len()] = Default::default();
     for round in 0..rounds {
         for turn in 0..WAYS.len() {
-            // The order changes, so that no way is always the first.
+            // The order changes, so that no mode is always the first.
             let at = (turn + round as usize) % WAYS.len();
             let first_key = (round * WAYS.len() as u32 + turn as u32) * KEYS;
             let options = options(folder, rate, TURN, first_key);
@@ -371,7 +374,7 @@ fn options(folder: &std::path::Path, rate: u32, time: Duration, first_key: u32) 
 struct Quiet;
 impl Observer for Quiet {}
 
-/// Returns whether judging is faster than recording.
+/// Measures whether judging is faster than recording.
 fn judging(
     server: &Server,
     cluster: &Cluster,
@@ -397,8 +400,8 @@ fn judging(
     Ok(())
 }
 
-/// Returns the median between the bounds that hold it with 95 % confidence, whatever the distribution:
-/// order statistics around the middle.
+/// Returns the median with the bounds of its 95 % confidence interval, for any distribution: order
+/// statistics around the middle.
 fn median_with_interval(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;
@@ -415,7 +418,7 @@ struct Summary {
     first_quartile: f64,
     median: f64,
     mean: f64,
-    /// The latency that one in a hundred exceeds.
+    /// 99th percentile of the latency.
     late: f64,
 }
 

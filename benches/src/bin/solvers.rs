@@ -1,13 +1,13 @@
-//! Why there are two SAT solvers: CaDiCaL and BatSat on the clauses that deciders make.
+//! Compares two SAT solvers, CaDiCaL and BatSat, on clauses like those of the deciders.
 //!
 //! ```text
 //! cargo run --release -p consistory-benches --bin solvers
 //! ```
 //!
-//! Two families. *No first element*: a total order of n elements in which each has one before it,
-//! which is what a contradiction among store orders looks like to a solver that sees only clauses;
-//! there is none. *Sequential runs*: the plain encoding of sequential consistency for a history that
-//! four sessions produced on one memory; there is an order. Both have a variable for every pair and
+//! Two families. *No first element*: a total order of n elements in which each has a predecessor; a
+//! contradiction among store orders looks like this to a solver that sees only clauses; no such
+//! order exists. *Sequential runs*: the plain encoding of sequential consistency for a history that
+//! four sessions produced on one memory; an order exists. Both have a variable for every pair and
 //! two clauses for every three elements.
 
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use batsat::{BasicSolver, Lit, SolverInterface, lbool};
 use cadical::Solver;
 
-/// Clauses over variables from 1 on, as DIMACS numbers them.
+/// Clauses over variables from 1 on, in the numbering of DIMACS.
 struct Formula {
     elements: usize,
     clauses: Vec<Vec<i32>>,
 }
 
 impl Formula {
-    /// Makes the clauses of a total order of so many elements.
+    /// Builds the clauses of a total order of `elements` elements.
     fn total_order(elements: usize) -> Self {
         let mut formula = Formula { elements, clauses: Vec::new() };
         for a in 0..elements {
@@ -38,7 +38,7 @@ impl Formula {
         formula
     }
 
-    /// Returns the literal that says that one element comes before another.
+    /// Returns the literal for one element before another.
     fn before(&self, a: usize, b: usize) -> i32 {
         let (low, high) = (a.min(b), a.max(b));
         let variable = low * self.elements + high + 1;
@@ -46,7 +46,7 @@ impl Formula {
         if a < b { literal } else { -literal }
     }
 
-    /// Asks for an order in which each element has one before it.
+    /// Builds the clauses of an order in which each element has a predecessor.
     fn no_first_element(elements: usize) -> Self {
         let mut formula = Formula::total_order(elements);
         for a in 0..elements {
@@ -57,7 +57,7 @@ impl Formula {
         formula
     }
 
-    /// Asks for a sequential order of a history of reads and writes that has one.
+    /// Builds the clauses of a sequential order of a history of reads and writes that has one.
     fn sequential_run(operations: usize, variables: u64, seed: u64) -> Self {
         const SESSIONS: u64 = 4;
         let mut formula = Formula::total_order(operations);

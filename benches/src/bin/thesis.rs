@@ -1,11 +1,11 @@
-//! Redoes Figures 3.3 and 3.4 of Zennou's thesis (2021): how long CC, CCv and CM take on histories
-//! of random clients, by the thesis's Datalog encodings under clingo and by our deciders, in one
-//! run and on the same histories.
+//! Redoes Figures 3.3 and 3.4 of Zennou's thesis (2021): the time of deciding CC, CCv and CM on
+//! histories of random clients, by the thesis's Datalog encodings under clingo and by our deciders,
+//! in one run and on the same histories.
 //!
 //! The thesis ran its clients on CockroachDB, whose histories were all valid, and on Galera, where
-//! 1.25 % violated causal consistency. Here a simulated memory takes the place of the first. In
-//! place of the second, what Figure 3.4 adds to Figure 3.3 is measured: histories that do violate,
-//! because a read of each was made to find the value of another write.
+//! 1.25 % violated causal consistency. Here a simulated memory replaces CockroachDB. For Figure
+//! 3.4, which adds violations, histories with a violation are measured: in each of them a read was
+//! changed to return the value of another write.
 //!
 //! The program fails if clingo and our deciders disagree on any history, or if the independent
 //! checker does not accept a certificate.
@@ -30,31 +30,32 @@ use consistory_verdict::{Certificate, Judgement, Verdict};
 /// Compares the deciders with the thesis's Datalog encodings under clingo.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many histories of each configuration our deciders judge.
+    /// Number of histories per configuration that our deciders judge.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     histories: u64,
-    /// How many of them clingo judges too.
+    /// Number of these histories that clingo judges too.
     #[arg(long, default_value_t = 3)]
     clingo_histories: usize,
-    /// How many seconds clingo may take for a history; the larger ones of that series are skipped.
+    /// Time limit of clingo per history, in seconds; the larger ones of the same series are then
+    /// skipped.
     #[arg(long, default_value = "60s", value_parser = seconds)]
     limit: Duration,
-    /// How many GiB of memory clingo may take.
+    /// Memory limit of clingo in GiB.
     #[arg(long, default_value_t = 12)]
     memory: u64,
     /// The memory on which the clients run.
     #[arg(long, default_value = "sc")]
     on: Memory,
-    /// How many variables the clients use; the thesis does not say.
+    /// Number of variables of the clients; the thesis does not state it.
     #[arg(long, default_value_t = 10)]
     variables: u32,
-    /// The numbers of operations, with 4 processes.
+    /// Numbers of operations, with 4 processes.
     #[arg(long, value_delimiter = ',', default_value = "100,200,300,400,500,600")]
     operations: Vec<u32>,
-    /// The numbers of processes, with 50 operations each.
+    /// Numbers of processes, with 50 operations each.
     #[arg(long, value_delimiter = ',', default_value = "2,3,4,5,6")]
     processes: Vec<u32>,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
@@ -66,12 +67,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// The histories of one configuration.
 struct Configuration {
-    /// What varies.
+    /// Value of the varied parameter.
     x: u32,
     histories: Vec<History>,
 }
 
-/// What was measured for one configuration and model.
+/// Measurements of one configuration and model.
 struct Cell {
     x: u32,
     encoding: Encoding,
@@ -110,7 +111,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let by_operations: Vec<(u32, u32, u32)> = args.operations.iter().map(|&n| (n, 4, n)).collect();
     let by_processes: Vec<(u32, u32, u32)> =
         args.processes.iter().map(|&p| (p, p, 50 * p)).collect();
-    // As printed CCv misses violations, so it has a verdict to compare on valid histories only.
+    // The printed version of CCv misses violations, so its verdicts are compared only on valid
+    // histories.
     let and_printed = Encoding::ALL.into_iter().chain([Encoding::PrintedCcv]);
     let and_printed: Vec<Encoding> = and_printed.collect();
     let valid = |workload| bench.valid(workload);
@@ -140,7 +142,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is run, and with what.
+/// Settings of a run.
 struct Bench<'a> {
     args: &'a Args,
     machine: Machine,
@@ -184,7 +186,7 @@ impl Bench<'_> {
         Ok(cells)
     }
 
-    /// Measures one model on one configuration; clingo too, unless it went over a limit before.
+    /// Measures one model on one configuration, including clingo unless it exceeded a limit before.
     fn measure(
         &self,
         configuration: &Configuration,
@@ -327,7 +329,7 @@ fn judge(history: &History, encoding: Encoding) -> (Judgement<Certificate>, Dura
     (timed.remove(0).judgement, time)
 }
 
-/// Has the independent checker accept the judgement, and gives how long that takes.
+/// Checks the judgement with the independent checker, and returns the time.
 fn accept(
     history: &History,
     encoding: Encoding,
@@ -346,14 +348,14 @@ fn accept(
 
 fn disagreement(history: &History, encoding: Encoding, satisfiable: bool) -> String {
     let mut text = Vec::new();
-    // Whatever can't be written is a history that these clients do not make.
+    // These clients do not generate histories that cannot be written.
     let _ = write_history(history, Format::Hist, &mut text);
     let verdict = if satisfiable { "consistent" } else { "a violation" };
     let text = String::from_utf8_lossy(&text);
     format!("{}: clingo finds it {verdict}, we do not:\n{text}", encoding.as_str())
 }
 
-/// Compares the largest configuration with what is aimed at.
+/// Compares the largest configuration with the goals.
 fn aims(cells: &[Cell]) -> Vec<Goal> {
     let largest = |encoding| cells.iter().rfind(|cell| cell.encoding == encoding);
     let (Some(cc), Some(cm1), Some(cm2)) =

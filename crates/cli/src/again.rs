@@ -1,7 +1,7 @@
-//! The command that repeats what a report shows.
+//! The command that repeats a result of a report.
 //!
-//! It is built from the command line that is running, so that no option is forgotten: every option that
-//! was given is kept, except for those that say where results go and how fast they are made.
+//! It is built from the running command line, so that no option is forgotten: every given option is
+//! kept, except for those that affect only the destination of the results or the speed.
 
 use std::ffi::OsStr;
 
@@ -10,7 +10,7 @@ use clap::{ArgAction, CommandFactory};
 
 use crate::args::Cli;
 
-/// Options that change no result.
+/// Options that do not affect results.
 const LEFT_OUT: [&str; 18] = [
     "report",
     "draw",
@@ -32,18 +32,18 @@ const LEFT_OUT: [&str; 18] = [
     "reproduce",
 ];
 
-/// Returns the command for one history of one input of `check`; `index` selects the history.
+/// Returns the command for one history of an input of `check`; `index` selects the history.
 pub(crate) fn check_again(source: &str, index: Option<u64>) -> String {
     let index: Vec<String> = index.map(|index| format!("--index {index}")).into_iter().collect();
     command_of(std::env::args_os(), &[source], &index)
 }
 
-/// Returns the running command for other inputs: one of the files that it was given.
+/// Returns the running command for one of its inputs.
 pub(crate) fn again(inputs: &[&str]) -> String {
     command_of(std::env::args_os(), inputs, &[])
 }
 
-/// Returns the running command of `test` with the seed that it drew or was given.
+/// Returns the running command of `test` with the seed that was used.
 pub(crate) fn test_again(target: &[&str], seed: u64) -> String {
     command_of(std::env::args_os(), target, &[format!("--seed {seed}")])
 }
@@ -55,7 +55,7 @@ fn command_of(
 ) -> String {
     let mut command = Cli::command();
     command.build();
-    // The words were parsed when the program started.
+    // The words were parsed successfully when the program started.
     let Ok(matches) = command.try_get_matches_from_mut(words) else { return String::new() };
     let (mut command, mut matches) = (&command, &matches);
     let mut shown = vec!["consistory".to_owned()];
@@ -99,12 +99,12 @@ fn command_of(
     shown.join(" ")
 }
 
-/// Returns the name of a file as the system has it.
+/// Returns the name of a file in the form that the system uses.
 fn input_name(source: &str) -> std::ffi::OsString {
     consistory_formats::source_path(source).into_os_string()
 }
 
-/// Quotes a word for a shell; bytes that are not characters need one that knows `$'...'`.
+/// Quotes a word for a shell; bytes that are not characters need a shell that supports `$'...'`.
 fn shell_word(word: &OsStr) -> String {
     if let Some(text) = word.to_str().filter(|text| !text.contains(char::is_control)) {
         return consistory::shell_word(text);

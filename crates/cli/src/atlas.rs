@@ -1,7 +1,8 @@
 //! `consistory atlas`: every pair of models of registers, contrasted at once.
 //!
-//! A pair has one line of JSON. In the output of a part the line of a pair that the part separates says
-//! where the history was found, and [`merge`](crate::merge) takes the history at the least place.
+//! There is one line of JSON per pair. In the output of a part, the line of a pair that the part
+//! separates contains the place of the history, and [`merge`](crate::merge) chooses the history
+//! with the smallest place.
 
 use std::io::Write;
 
@@ -16,7 +17,7 @@ use crate::output::{Output, for_terminal, table};
 use crate::part::{Part, PartEnd, run_id};
 use crate::report::quoted;
 
-/// Looks for the smallest histories that separate the models of the catalogue.
+/// Searches for the smallest histories that separate the models of the catalogue.
 pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
     let part = args.part.of(args.format)?;
     let bounds = Bounds { plain: usize::from(args.bound), extended: usize::from(args.extended) };
@@ -30,7 +31,7 @@ pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
         Err(stopped) => {
             report(&CliError::with_hint(
                 format!("the search stopped: {stopped}"),
-                "give it more time with --budget, a smaller --bound, or shares of the work with --part",
+                "use a larger --budget, a smaller --bound, or divide the work with --part",
             ));
             return Ok(UNDECIDED);
         }
@@ -52,7 +53,7 @@ pub(crate) fn atlas(args: &AtlasArgs) -> Result<u8, CliError> {
     Ok(code)
 }
 
-/// Writes one line per pair, then one about all of them.
+/// Writes one line per pair, then one line with totals.
 fn lines(survey: &Survey, part: Option<Part>) -> String {
     let mut text = String::new();
     for Pair { from, to, answer, place } in &survey.pairs {

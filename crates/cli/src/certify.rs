@@ -21,18 +21,18 @@ struct Tally {
     accepted: u64,
     rejected: u64,
     undecided: u64,
-    /// Whether a budget ended a check.
+    /// Whether a check stopped because its budget ran out.
     stopped: bool,
 }
 
-/// The stack that nested certificates are read on; only what is used of it takes memory.
+/// Size of the stack for reading nested certificates; only the used part takes memory.
 const STACK_BYTES: usize = 512 << 20;
 /// Largest nesting of JSON: twice that of a certificate, plus the enclosing objects.
 const MAX_NESTING: usize = 2 * MAX_DEPTH + 32;
 
-/// Checks every verdict of every file; says how many were accepted.
+/// Checks every verdict of every file; prints the number of accepted ones.
 pub(crate) fn certify(args: &CertifyArgs) -> Result<u8, CliError> {
-    // A premise may have a premise, and so on for long.
+    // Premises may be nested deeply.
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().stack_size(STACK_BYTES);
         let reader = reader.spawn_scoped(scope, || certify_all(args));
@@ -71,7 +71,7 @@ fn certify_all(args: &CertifyArgs) -> Result<u8, CliError> {
     out.finish()?;
     Ok(match code {
         OK if rejected > 0 => VIOLATION,
-        // What was not proved may not look as if it were.
+        // Without an accepted proof the result must not look like success.
         OK if stopped || accepted == 0 => UNDECIDED,
         code => code,
     })
@@ -93,7 +93,7 @@ struct Current {
 }
 
 impl Docket<'_> {
-    /// Checks the verdicts of one line; what is rejected is said at once.
+    /// Checks the verdicts of one line; rejections are printed at once.
     fn line(
         &mut self,
         line: &str,
@@ -126,14 +126,14 @@ impl Docket<'_> {
         let results = line.get("results").and_then(Value::as_array);
         let results = results.ok_or_else(|| "the field \"results\" is missing".to_owned())?;
         let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
-        // Verdicts on an object's calls say which object.
+        // Verdicts on an object's calls name the object.
         let object = line.get("object").and_then(Value::as_str).map(NamedObject::load).transpose();
         let mut object = object.map_err(|error| error.to_string())?;
         let budget = limits::budget(self.args.budget).with_memory(self.args.memory);
         let mut history = self.history(&source, index)?;
         let (calls, transactions);
         if object.is_none() && is_of_transaction_calls(history) {
-            // Isolation levels look at the transactions that the calls make.
+            // Isolation levels apply to the transactions that the calls represent.
             transactions = transactions_of_calls(history).map_err(|error| error.to_string())?;
             history = &transactions;
         }
@@ -175,11 +175,11 @@ impl Docket<'_> {
                     let (source, model) = (escaped(&source), escaped(&model));
                     rejections.push(format!("{source} [{index}] {model}: undecided: {why}"));
                 }
-                // The verdicts on other models are looked at all the same.
+                // The verdicts on other models are checked nevertheless.
                 Err(found) => problem = problem.and(Err(found)),
             }
         }
-        // Which models are the strongest is known only if every certificate could be looked at.
+        // The strongest models are known only if every certificate could be checked.
         if let (Some(claimed), Ok(()), false) = (line.get("strongest"), &problem, is_open) {
             let mut found = strongest_of(satisfied.iter());
             let claimed = claimed.as_array().map(|ids| ids.iter().filter_map(Value::as_str));
@@ -198,7 +198,7 @@ impl Docket<'_> {
         problem
     }
 
-    /// Reads the input on, or anew, up to the history that a line is about.
+    /// Reads the input up to the history that a line is about; reopens it if necessary.
     fn history(&mut self, source: &str, index: u64) -> Result<&History, String> {
         let current = match self.current.take() {
             Some(current) if current.source == source && current.index == index => current,
@@ -240,7 +240,9 @@ fn describes(line: &Value, digest: &str, history: &History) -> Result<(), String
     for (field, count) in counts {
         let claimed = line.get(field).and_then(Value::as_u64);
         if claimed != Some(count as u64) {
-            return Err(format!("the history has {count} {field}, not what the line says"));
+            return Err(format!(
+                "the history has {count} {field}, and the line gives another number"
+            ));
         }
     }
     if line.get("name").and_then(Value::as_str) != history.name() {
@@ -249,7 +251,7 @@ fn describes(line: &Value, digest: &str, history: &History) -> Result<(), String
     Ok(())
 }
 
-/// Checks whether a pattern is one that a certificate shows.
+/// Checks whether a pattern matches the certificate.
 fn pattern_fits(pattern: Option<&str>, claim: Outcome, json: &Value) -> Result<(), String> {
     let Some(pattern) = pattern else {
         return match claim {
@@ -330,8 +332,8 @@ fn check_result(
         }
     };
     let known = known.map_err(|error| error.to_string())?;
-    // A certificate that cannot be read, since it names an operation that is not in the history,
-    // say, proves nothing.
+    // A certificate that cannot be read, for example because it names an operation that is not in
+    // the history, proves nothing.
     let pattern = result.get("pattern").and_then(Value::as_str);
     let proof = Proof::read(history, known.family_of_proofs(), json)
         .map_err(|error| error.to_string())
@@ -347,11 +349,11 @@ fn check_result(
 
 fn text(value: &Value, field: &str) -> Result<String, String> {
     let found = value.get(field).and_then(Value::as_str).map(str::to_owned);
-    found.ok_or_else(|| format!("the field {field:?} is missing or no text"))
+    found.ok_or_else(|| format!("the field {field:?} is missing or not a text"))
 }
 
-/// Checks that a path which a line of verdicts names is a file or a folder: reading from a pipe or a
-/// device that somebody else has named may never end.
+/// Checks that a path in a line of verdicts is a file or a folder: reading from a pipe or a device
+/// may never end.
 fn named(path: &Path) -> Result<(), String> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() || found.is_dir() => Ok(()),
@@ -377,7 +379,7 @@ fn skip(source: String, mut histories: Histories, at: u64, index: u64) -> Result
     }
 }
 
-/// Reads a certificate's file, where the line says or beside the file of verdicts.
+/// Reads a file with a certificate, at the given path or next to the file of verdicts.
 fn read_json(folder: &Path, file: &str) -> Result<Value, String> {
     let beside = folder.join(file);
     let path = if Path::new(file).exists() { Path::new(file) } else { &beside };
@@ -385,11 +387,11 @@ fn read_json(folder: &Path, file: &str) -> Result<Value, String> {
     parse(text.as_bytes()).map_err(|error| format!("{}: {error}", escaped(file)))
 }
 
-/// Parses JSON that may be nested deeper than the parser would go by itself.
+/// Parses JSON that may be nested more deeply than the parser allows by default.
 fn parse(text: &[u8]) -> Result<Value, String> {
     let nesting = nesting(text);
     if nesting > MAX_NESTING {
-        return Err(format!("it is nested {nesting} levels deep, {MAX_NESTING} are the most"));
+        return Err(format!("it is nested {nesting} levels deep; the limit is {MAX_NESTING}"));
     }
     let mut parser = serde_json::Deserializer::from_slice(text);
     parser.disable_recursion_limit();
@@ -402,7 +404,7 @@ fn parse(text: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// JSON in which no object has a duplicate key, which readers would interpret differently.
+/// JSON without duplicate keys, which readers would interpret differently.
 struct Unambiguous(Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
@@ -464,7 +466,7 @@ impl<'de> Visitor<'de> for UnambiguousVisitor {
     }
 }
 
-/// Counts how deep brackets are nested, those in texts left out.
+/// Returns the nesting depth of brackets, ignoring those in strings.
 fn nesting(text: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0usize, 0);
     let (mut in_text, mut is_escaped) = (false, false);

@@ -44,10 +44,11 @@ struct PageEntry {
 }
 
 impl PageEntry {
-    /// Adds the case to a report; `next` is the number of the next case's input.
+    /// Adds the case to a report; `next` is the input number of the next case.
     fn write(mut self, pages: &mut Pages, args: &CheckArgs, next: Option<usize>) -> io::Result<()> {
         let (number, index) = self.place;
-        // A share of the histories does not show whether the input has others.
+        // If only a part of the histories is judged, it is unknown whether the input contains
+        // others.
         let is_whole = args.index.is_none() && args.part.part.is_none() && args.resume.is_none();
         let is_alone = is_whole && index == 0 && next != Some(number);
         self.case.recheck = check_again(&self.source, (!is_alone).then_some(index));
@@ -57,9 +58,9 @@ impl PageEntry {
 }
 
 enum Text {
-    /// A line for programs.
+    /// A line of JSON.
     Line(String),
-    /// For people: a page, whose form depends on whether there are others.
+    /// A page for people, whose form depends on whether there are several histories.
     Page(Page),
 }
 
@@ -111,7 +112,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     if let Some(index) = args.index {
         cases = cases.at_index(index);
     }
-    // The last case waits: whether its input has others is part of the command that repeats it.
+    // The last case waits, because the command that repeats it depends on whether its input
+    // contains others.
     let mut waiting: Option<PageEntry> = None;
     let run = part.map(|_| run_id("check", &(shown_settings(args), inputs(&cases))));
     pipeline::run(
@@ -166,7 +168,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
         code = worse(code, UNREADABLE);
         report(&CliError::with_hint(
             format!("{place}: the history has changed since it was judged"),
-            "take its line out of the file that is resumed, and it is judged again",
+            "remove its line from the resumed file, and the history is judged again",
         ));
     }
     if broken.is_none() && is_written {
@@ -209,7 +211,7 @@ fn court(args: &CheckArgs) -> Result<Court, CliError> {
     Ok(court.jobs(args.jobs.count()).engine(engine))
 }
 
-/// Writes a report down, with the files that go with it.
+/// Builds the output for a report, and writes the files that belong to it.
 fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
     let place = format!("{} [{}]", report.source(), report.index());
     let mut complaints = Vec::new();
@@ -221,7 +223,7 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
             let model = verdict.model().id();
             complaints.push(CliError::with_hint(
                 format!("{place}: the certificate for {model} was rejected: {rejection}"),
-                "this is a bug in Consistory, not of your history; the verdict is withheld",
+                "this is a bug in Consistory, not in your history; the verdict is withheld",
             ));
         }
         let mut files = Attachments::default();
@@ -265,8 +267,8 @@ fn done(args: &CheckArgs, report: &Report<'_>) -> Done {
     Done { text, code, complaints, page }
 }
 
-/// Writes a certificate that is too large to print and the drawing of a violation into the folders
-/// that the command line names, and shrinks a violation if that is asked for.
+/// Writes a certificate that is too large to print and the drawing of a violation to the folders
+/// named on the command line, and shrinks a violation if requested.
 fn attach(
     args: &CheckArgs,
     report: &Report<'_>,
@@ -305,7 +307,7 @@ fn attach(
     Ok(small)
 }
 
-/// Returns a file name that no other verdict of the run has.
+/// Returns a file name that is unique among the verdicts of the run.
 fn file_name(report: &Report<'_>, model: &str, extension: &str) -> String {
     let plain = |text: &str| -> String {
         let stem = Path::new(text).file_name().unwrap_or_default().to_string_lossy();
@@ -329,12 +331,13 @@ pub(crate) fn refuse_terminal(input: &InputArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Returns the exit code of a history that was not judged: it cannot be read, or not within its budget.
+/// Returns the exit code of a history that was not judged because it is unreadable or exceeded its
+/// budget.
 pub(crate) fn code_of(error: &Error) -> u8 {
     if error.is_out_of_budget() { UNDECIDED } else { UNREADABLE }
 }
 
-/// Reads the inputs one after the other.
+/// Reads the inputs in order.
 pub(crate) fn produce(
     args: &InputArgs,
     budget: Budget,
@@ -348,7 +351,7 @@ pub(crate) fn produce(
     }
 }
 
-/// Reads the inputs one after the other, as far as they are in a part.
+/// Reads the inputs in order, restricted to a part.
 fn produce_share(
     cases: Cases,
     part: Option<Part>,
@@ -379,14 +382,14 @@ fn inputs(cases: &Cases) -> Vec<Option<String>> {
     cases.inputs().map(|(_, name)| name).collect()
 }
 
-/// Writes down what the verdicts depend on.
+/// Describes the settings on which the verdicts depend.
 fn shown_settings(args: &CheckArgs) -> String {
     let CheckArgs { input, index, model, order, objects, budget, memory, engine, .. } = args;
     let flags = (args.shrink, args.no_certify, args.anomalies);
     format!("{:?}", (input.from, index, model, order, objects, budget, memory, engine, flags))
 }
 
-/// Builds the folders that are written to.
+/// Creates the folders for output files.
 fn create_folders(args: &CheckArgs) -> Result<(), CliError> {
     for folder in [&args.drawing.draw, &args.certificates].into_iter().flatten() {
         std::fs::create_dir_all(folder).map_err(|e| CliError::file("create", folder, e))?;
@@ -402,7 +405,8 @@ fn exit_code(outcome: Outcome) -> u8 {
     }
 }
 
-/// Combines exit codes: unreadable input outweighs a violation, that outweighs undecided.
+/// Returns the more important of two exit codes: unreadable input outweighs a violation, and a
+/// violation outweighs an undecided verdict.
 pub(crate) fn worse(a: u8, b: u8) -> u8 {
     let rank = |code| match code {
         UNREADABLE => 3,

@@ -1,4 +1,4 @@
-//! `consistory contrast`: how two models differ, by smallest histories.
+//! `consistory contrast`: smallest histories that separate two models.
 
 use std::io::Write;
 use std::path::Path;
@@ -121,7 +121,7 @@ pub(crate) fn write_report(
     pages.finish()
 }
 
-/// Returns the answer of a direction in one word.
+/// Returns a word for the result of a direction.
 pub(crate) fn answer(side: &Side) -> &'static str {
     match side {
         Side::Separated(_) => "separated",
@@ -141,11 +141,11 @@ struct Shown<'a> {
     place: Option<ScanIndex>,
 }
 
-/// A history that separates, judged by both models.
+/// A separating history, judged by both models.
 struct Separation {
     text: String,
     report: Report<'static>,
-    /// The file that holds the drawing.
+    /// File with the drawing.
     drawing: Option<String>,
 }
 
@@ -157,8 +157,8 @@ fn register_model(name: &str) -> Result<Model, CliError> {
     }
 }
 
-/// Draws what a model forbids and another allows, if a folder for drawings was given, and returns
-/// the name of the file.
+/// Draws a history that one model forbids and another allows, if a folder for drawings was given;
+/// returns the name of the file.
 pub(crate) fn draw_separation(
     verdict: &Verdict<'_>,
     allows: &str,
@@ -179,7 +179,7 @@ pub(crate) fn draw_separation(
     Ok(Some(path.display().to_string()))
 }
 
-/// Judges a history by both models; what the certificates say must be what the scan said.
+/// Judges a history by both models; the certified verdicts must agree with the scan.
 fn separation(
     history: &History,
     index: u64,
@@ -237,7 +237,7 @@ fn extent(space: &Space, operations: usize) -> String {
     words
 }
 
-/// Describes what was found in one direction.
+/// Describes the result of one direction.
 fn sentence(shown: &Shown<'_>, space: &Space) -> String {
     let (a, b) = (shown.allows.id(), shown.forbids.id());
     match &shown.side {

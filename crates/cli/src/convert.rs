@@ -10,12 +10,12 @@ use crate::error::{CliError, OK, UNREADABLE, report};
 use crate::limits;
 use crate::output::Output;
 
-/// Converts every history of every input; a malformed input is reported and left out.
+/// Converts every history of every input; malformed inputs are reported and skipped.
 pub(crate) fn convert(args: &ConvertArgs) -> Result<u8, CliError> {
     let mut output = Output::open(args.output.as_deref())?;
     let mut writer = Writer::new(args.to, &mut output);
     let mut code = OK;
-    // Converting may take its time, and not all memory.
+    // Converting has a memory limit and no time limit.
     let budget = Budget::unlimited().with_gauge(limits::gauge()).with_memory(args.memory);
     for input in find_inputs(&args.input.paths) {
         let histories: Box<dyn Iterator<Item = _>> = match input {
@@ -38,7 +38,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<u8, CliError> {
     Ok(code)
 }
 
-/// Finds the inputs that paths name; a path that names none is an error of its own.
+/// Finds the inputs that paths denote; a path without inputs is an error.
 pub(crate) fn find_inputs(paths: &[PathBuf]) -> Vec<Result<Input, ReadError>> {
     paths
         .iter()

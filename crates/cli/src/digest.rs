@@ -1,5 +1,5 @@
-//! What people read of histories: a page for one, and for many a line each, a page for what is
-//! violated, and a table of counts at the end.
+//! The printed form of judged histories: a page for a single history; for several, one line each, a
+//! page for each violation, and a table of counts at the end.
 
 use consistory::{Attachments, Judgement, Outcome, Report, Verdict};
 use consistory_history::escaped;
@@ -8,23 +8,23 @@ use crate::output::{diagram_columns, table};
 use crate::report::{coloured, heading};
 use crate::units::shown_duration;
 
-/// The page of a history for people.
+/// The printed page of a history.
 pub(crate) struct Page {
     /// The whole page.
     full: String,
-    /// A line, if that is enough where there are many.
+    /// A line that replaces the page if there are several histories and the line is sufficient.
     short: Option<String>,
     verdicts: Vec<(String, Outcome)>,
-    /// The strongest models satisfied, if that was asked for.
+    /// Strongest satisfied models, if requested.
     strongest: Option<Vec<String>>,
 }
 
-/// Which verdicts are explained.
+/// Verdicts that are explained.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Detail {
-    /// Violations; many histories without one get a line each.
+    /// Violations; of several histories, those without a violation get one line each.
     Violations,
-    /// All, on a page for each history.
+    /// All verdicts, on a page for each history.
     Everything,
 }
 
@@ -32,12 +32,12 @@ pub(crate) enum Detail {
 #[derive(Default)]
 pub(crate) struct Digest {
     histories: u64,
-    /// The first page, until it is known whether it is the only one.
+    /// First page, until it is known whether it is the only one.
     first: Option<Page>,
-    /// Whether the last thing printed was a line.
+    /// Whether the last output was a single line.
     after_line: bool,
-    /// For each model how many histories are consistent, violate it and are undecided, and for
-    /// how many it is one of the strongest.
+    /// For each model, the numbers of histories that are consistent, violate it and are undecided,
+    /// and the number of histories for which it is one of the strongest.
     counts: Vec<(String, [u64; 4])>,
     has_strongest: bool,
 }
@@ -86,7 +86,7 @@ impl Digest {
         }
     }
 
-    /// Returns what is to be printed at the end.
+    /// Returns the text to be printed at the end.
     pub(crate) fn finish(self) -> Vec<u8> {
         if let Some(page) = self.first {
             return page.full.into_bytes();
@@ -112,8 +112,8 @@ impl Digest {
     }
 }
 
-/// Writes all about a history, and the line that is enough where nothing is violated or only the
-/// strongest models are asked for.
+/// Builds the page of a history, and the line that is sufficient if no model is violated or only
+/// the strongest models are requested.
 pub(crate) fn page(report: &Report<'_>, attached: &[Attachments], detail: Detail) -> Page {
     let is_violated = report.iter().any(Verdict::is_violation);
     let is_short = detail == Detail::Violations
@@ -136,7 +136,7 @@ fn headed(report: &Report<'_>) -> String {
     line
 }
 
-/// Checks whether no model was decided.
+/// Checks whether all models are undecided.
 fn is_undecided(report: &Report<'_>) -> bool {
     report.iter().all(|verdict| matches!(verdict.judgement(), Judgement::Undecided(_)))
 }
@@ -172,7 +172,7 @@ fn full(report: &Report<'_>, attached: &[Attachments], detail: Detail) -> String
             ids => format!("\nStrongest satisfied: {}\n", ids.join(", ")),
         };
     }
-    // Models that fall by the same proof are explained together.
+    // Models that are violated by the same proof are explained together.
     let mut explained: Vec<&Judgement> = Vec::new();
     for (verdict, attached) in report.iter().zip(attached) {
         let is_told = verdict.is_violation() || detail == Detail::Everything;
@@ -208,12 +208,13 @@ fn row(verdict: &Verdict<'_>) -> Vec<String> {
     if let (Some(via), true) = (verdict.via(), verdict.is_violation()) {
         pattern += &format!(" (as {via})");
     }
-    // As wide as any time below a hundred seconds, so that tables look alike.
+    // Wide enough for any time below a hundred seconds, so that tables are aligned alike.
     let time = format!("{:>8}", shown_duration(verdict.time()));
     vec![verdict.model().id().to_owned(), verdict.outcome().to_string(), pattern, time]
 }
 
-/// Names the models that a proof is about, and the models of the report that fall because of them.
+/// Returns the names of the models that a proof is about, and of the models of the report that it
+/// settles.
 fn names(verdict: &Verdict<'_>, report: &Report<'_>) -> String {
     let proved = verdict.proved();
     let sharing = report.iter().filter(|other| other.judgement() == verdict.judgement());
@@ -231,7 +232,7 @@ fn names(verdict: &Verdict<'_>, report: &Report<'_>) -> String {
     }
 }
 
-/// Joins names as a sentence does, as in `cc, ccv and sc`.
+/// Joins names as in a sentence, for example `cc, ccv and sc`.
 fn enumerated<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.split_last() {

@@ -6,13 +6,13 @@ use std::io;
 use consistory_diagnostic::{Diagnostics, Style};
 use consistory_formats::{ReadError, WriteError};
 
-/// All inputs are consistent, or the command did what it was asked.
+/// All inputs are consistent, or the command succeeded.
 pub(crate) const OK: u8 = 0;
 /// Some history violates a model.
 pub(crate) const VIOLATION: u8 = 1;
 /// Bad usage, or an input that could not be read.
 pub(crate) const UNREADABLE: u8 = 2;
-/// Something is undecided and nothing is a violation.
+/// Some verdict is undecided and none is a violation.
 pub(crate) const UNDECIDED: u8 = 3;
 /// Nothing was proved, because there was nothing to prove.
 pub(crate) const UNPROVED: u8 = 4;
@@ -23,7 +23,7 @@ pub(crate) const CLOSED: u8 = 141;
 /// An error with its hint.
 #[derive(Debug)]
 pub(crate) enum CliError {
-    /// The arguments are wrong.
+    /// The arguments are invalid.
     Usage { message: String, hint: Option<String> },
     /// A history could not be read or judged.
     Judge(consistory::Error),
@@ -46,7 +46,7 @@ impl CliError {
         CliError::Usage { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Wraps a failure of writing the output; a closed pipe is not worth a message.
+    /// Wraps an error of writing the output; a closed pipe needs no message.
     pub(crate) fn output(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => CliError::Closed,
@@ -58,7 +58,7 @@ impl CliError {
         CliError::Io { what: format!("cannot {verb} {}", path.display()), error }
     }
 
-    /// Renders the error for a terminal; whoever prints it elsewhere strips the colours.
+    /// Renders the error for a terminal; a caller that prints it elsewhere must strip the colours.
     pub(crate) fn render(&self) -> String {
         const LABEL: &str = "\u{1b}[1;31merror\u{1b}[0m\u{1b}[1m:\u{1b}[0m";
         match self {
@@ -129,6 +129,6 @@ impl From<WriteError> for CliError {
 /// Prints an error to the terminal.
 pub(crate) fn report(error: &CliError) {
     use std::io::Write;
-    // Nobody is left to tell when standard error is gone.
+    // If standard error is closed, the message is lost.
     let _ = anstream::stderr().write_all(error.render().as_bytes());
 }

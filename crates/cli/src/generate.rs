@@ -15,10 +15,10 @@ use crate::error::{CliError, OK};
 use crate::output::Output;
 use crate::watch::json_value;
 
-/// Number of appends after which a list is replaced by a new one, unless told otherwise.
+/// Default number of appends after which a list is replaced by a new one.
 const APPENDS_PER_LIST: u32 = 32;
 
-/// Writes histories with consecutive seeds, one after the other.
+/// Writes histories with consecutive seeds.
 pub(crate) fn generate_histories(args: &GenerateArgs) -> Result<u8, CliError> {
     if let Some(object) = args.object {
         return generate_objects(args, object);
@@ -44,7 +44,7 @@ pub(crate) fn generate_histories(args: &GenerateArgs) -> Result<u8, CliError> {
     let mut output = Output::open(args.output.as_deref())?;
     let seeds = (0..args.count).map(|i| args.seed.wrapping_add(i));
     if format == Format::Jsonl && args.plant == 0 {
-        // Events come out in the order of execution, so the history need not fit in memory.
+        // Events are written in the order of execution, so the history need not fit in memory.
         for seed in seeds {
             let mut events = stream(&Workload { seed, ..workload.clone() }, args.memory);
             let name = (args.count > 1).then_some(seed);
@@ -212,8 +212,8 @@ fn write_transaction(
     Ok(())
 }
 
-/// Writes an object's calls as they happen; of a share of those that never return nothing is said,
-/// and their sessions go on under other names.
+/// Writes an object's calls in the order of execution. For a share of the calls that never return
+/// no event is written, and their sessions continue under other names.
 fn write_call_events(
     workload: &ObjectWorkload,
     unannounced: f64,

@@ -16,7 +16,7 @@ pub(crate) fn infer(args: &CheckArgs) -> Result<u8, CliError> {
     let court = Court::object(name)?.budget(args.budget).memory(args.memory);
     let court = court.jobs(args.jobs.count()).gauge(limits::gauge());
     let mut levels = Levels::default();
-    // For each method the history that lowered it last.
+    // For each method, the last history that lowered it.
     let mut because: Vec<(Box<str>, String)> = Vec::new();
     let (mut code, mut histories) = (OK, 0u64);
     for case in read_all_within(&args.input.paths, args.input.from, court.reading_budget()) {

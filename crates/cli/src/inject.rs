@@ -1,11 +1,11 @@
-//! Failures on demand, in builds with debug assertions: `CONSISTORY_FAIL=write:3` lets the third write
-//! fail. `consistory-faults` says which points there are.
+//! Failures on demand, in builds with debug assertions: `CONSISTORY_FAIL=write:3` makes the third
+//! write fail. `consistory-faults` lists the points of failure.
 
 use std::io::Write;
 
 use consistory_faults::{Point, arm as arm_point, has_failed};
 
-/// Arms the point that the environment names.
+/// Enables the point of failure named in the environment.
 pub(crate) fn arm() {
     let Ok(text) = std::env::var("CONSISTORY_FAIL") else { return };
     let named = text.split_once(':').and_then(|(name, nth)| {
@@ -13,11 +13,12 @@ pub(crate) fn arm() {
     });
     match named {
         Some((point, nth)) => arm_point(point, nth),
-        None => panic!("CONSISTORY_FAIL is {text:?}, and should be like `write:3`"),
+        None => panic!("CONSISTORY_FAIL is {text:?}, and should have the form `write:3`"),
     }
 }
 
-/// Reports on standard error whether the point was reached, so that a test knows when it has tried all.
+/// Reports on standard error whether the point was reached, so that a test knows when all were
+/// tried.
 pub(crate) fn tell() {
     if has_failed() {
         let _ = writeln!(std::io::stderr(), "injected");

@@ -25,7 +25,7 @@ enum Done {
         code: u8,
     },
     Unreadable(CliError),
-    /// It could not be read within its budget.
+    /// The history could not be read within its budget.
     OutOfBudget(CliError),
 }
 
@@ -33,7 +33,7 @@ enum Done {
 struct Counts {
     pairs: u64,
     kernel: u64,
-    /// Numbers of pairs that ccv, ccm and wsc find.
+    /// Numbers of pairs found by ccv, ccm and wsc.
     found: [u64; 3],
 }
 
@@ -118,13 +118,13 @@ fn one(args: &KernelArgs, jobs: usize, source: &str, index: u64, history: &Histo
             let read = history.reference(*read);
             return refuse(
                 format!("the kernel is not defined: {read} may have read from several writes"),
-                "record the history with a value of its own for each write",
+                "record the history with a unique value for each write",
             );
         }
         Err(NoKernel::FinalValues) => {
             return refuse(
                 "refused: there is no kernel of a history with final values".to_owned(),
-                "leave the final values out to have the kernel of all store orders",
+                "remove the final values to compute the kernel of all store orders",
             );
         }
         Err(NoKernel::DoesNotApply(reason)) => {
@@ -165,8 +165,7 @@ fn page(
                 FINDERS.iter().zip(found).map(|(name, count)| row(name, count)).collect();
             rows.push(row("kernel", agreed));
             page += &table(&["found by", "pairs", "of all", "of the kernel"], &rows);
-            let _ =
-                write!(page, "{pairs} pairs of writes, {} witnesses looked at", kernel.witnesses);
+            let _ = write!(page, "{pairs} pairs of writes, {} witnesses found", kernel.witnesses);
             if let Some(stopped) = &kernel.stopped {
                 let _ = write!(page, "; {} pairs undecided: {stopped}", kernel.open);
             }
@@ -246,7 +245,7 @@ fn json(
     line
 }
 
-/// Names who finds a pair.
+/// Returns the name of the technique that finds a pair.
 fn name(finder: Finder) -> &'static str {
     match finder {
         Finder::Ccv => "ccv",
@@ -261,15 +260,16 @@ fn name(finder: Finder) -> &'static str {
 struct Totals {
     violations: u64,
     undecided: u64,
-    /// Those whose kernel is known, with and without pairs.
+    /// Number of histories whose kernel is known, with and without pairs.
     known: u64,
     without_pairs: u64,
     pairs: u64,
     kernel: u64,
     found: [u64; 3],
-    /// Sums of the shares of pairs that each orders, the kernel last.
+    /// Sums of the shares of pairs that each technique orders, the kernel last.
     ordered: [f64; 4],
-    /// How many kernels each finds as a whole, and of the others the sum of the shares that it finds.
+    /// Number of kernels that each technique finds completely, and sum of the shares that it finds
+    /// of the others.
     whole: [u64; 3],
     parts: [f64; 3],
 }
@@ -305,8 +305,9 @@ impl Totals {
         self.known + self.violations + self.undecided
     }
 
-    /// Returns for each finder, the kernel last: the share of pairs that it orders, the share of
-    /// histories whose whole kernel it finds, and what it finds of the others' kernels.
+    /// Returns for each technique, the kernel last: the share of pairs that it orders, the share of
+    /// histories whose kernel it finds completely, and the share that it finds of the other
+    /// kernels.
     fn averages(&self) -> [(f64, f64, f64); 4] {
         let counted = self.known - self.without_pairs;
         let mean = |sum: f64, number: u64| if number == 0 { 1.0 } else { sum / number as f64 };
@@ -376,7 +377,7 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 
-/// Writes a share; only the whole is written as such.
+/// Formats a share as a percentage; only a share of 1 is shown as 100 %.
 fn percent(share: f64) -> String {
     let rounded = format!("{:.2} %", share * 100.0);
     match share < 1.0 && rounded == "100.00 %" {

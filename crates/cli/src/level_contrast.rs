@@ -20,17 +20,17 @@ use crate::output::{Output, for_terminal};
 use crate::part::{Part, PartEnd, run_id};
 use crate::report::{counted, quoted};
 
-/// The most operations that separate two levels of the catalogue, and the default bound.
+/// Largest number of operations that separate two built-in levels, and the default bound.
 const LEVEL_BOUND: usize = 5;
 
-/// An isolation level: one of the catalogue, or a user's definition.
+/// An isolation level: a built-in one, or a user's definition.
 struct Level {
     id: String,
     definition: Definition,
     is_catalogued: bool,
 }
 
-/// Contrasts two isolation levels; returns nothing if neither name is one.
+/// Contrasts two isolation levels; returns `None` if neither name is an isolation level.
 pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     let found = [level(&args.first)?, level(&args.second)?];
     let [first, second] = match found {
@@ -110,7 +110,7 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     Ok(Some(code))
 }
 
-/// Judges the histories that separate two levels by both of them; levels of the user's own have no
+/// Judges the histories that separate two levels by both of them; a user's levels have no
 /// judgement.
 fn judged(
     args: &ContrastArgs,
@@ -132,7 +132,7 @@ fn judged(
         .collect()
 }
 
-/// Writes an interactive report; levels of the user's own are told without a judgement.
+/// Writes an interactive report; a user's levels are shown without a judgement.
 fn write_level_report(
     path: &Path,
     args: &ContrastArgs,
@@ -166,7 +166,7 @@ fn write_level_report(
     write_report(path, args, &sides, found.histories)
 }
 
-/// Finds an isolation level by its id, or reads one from a file; nothing if it is another model.
+/// Finds an isolation level by its id, or reads one from a file; `None` if it is another model.
 fn level(name: &str) -> Result<Option<Level>, CliError> {
     if is_path(name) {
         let definition = load_definition(Path::new(name))?;
@@ -186,7 +186,7 @@ fn transactions(history: &History) -> String {
     counted(history.all_transactions().count(), "transaction")
 }
 
-/// Names the check that a level's definition finds violated.
+/// Returns the name of the check of a level's definition that is violated.
 fn pattern(level: &Level, history: &History, order: ClientOrder) -> String {
     let options = EvaluateOptions { order, ..EvaluateOptions::default() };
     match evaluate(&level.definition, history, &options) {

@@ -1,4 +1,4 @@
-//! Budgets of this process: time that counts as work, and memory as it is allocated.
+//! Budgets of this process: processor time, and allocated memory.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use consistory_verdict::{Budget, Gauge};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Makes the allocator return what is freed, so that the memory limit holds for the process as the
-/// system sees it.
+/// Makes the allocator return freed memory to the system, so that the memory limit holds for the
+/// process as the system measures it.
 pub(crate) fn tame_allocator() {
     consistory_meter::tame();
 }
 
-/// Returns the gauge of this process; what was allocated before the first call does not count.
+/// Returns the gauge of this process; memory allocated before the first call does not count.
 pub(crate) fn gauge() -> Gauge {
     static GAUGE: OnceLock<Gauge> = OnceLock::new();
     GAUGE.get_or_init(|| Gauge::new(Arc::new(ProcessMeter::new()))).clone()
@@ -27,7 +27,7 @@ pub(crate) fn budget(time: Duration) -> Budget {
     Budget::unlimited().with_gauge(gauge()).with_time(time)
 }
 
-/// Builds the budget of reading one history: the time of a model, and half of its memory.
+/// Builds the budget for reading one history: the time of a model, and half of its memory.
 pub(crate) fn reading_budget(time: Duration, memory: u64) -> Budget {
     budget(time.max(MIN_READING_TIME)).with_memory(memory / 2)
 }

@@ -1,4 +1,4 @@
-//! `consistory litmus`: outcomes of tests, and what tells two models apart.
+//! `consistory litmus`: outcomes of tests, and tests that separate two models.
 
 mod contrast;
 mod convert;
@@ -31,7 +31,7 @@ pub(crate) fn litmus(args: &LitmusArgs) -> Result<u8, CliError> {
     }
 }
 
-/// Finds the tests that paths name: a file as it is, and the `.litmus` files of a folder.
+/// Finds the tests that paths denote: a file itself, and the `.litmus` files of a folder.
 fn find_tests(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for path in paths {

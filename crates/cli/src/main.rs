@@ -1,4 +1,4 @@
-//! The `consistory` command line: glue, exit codes, progress.
+//! The `consistory` command line: arguments, exit codes, progress.
 
 mod again;
 mod anomalies;
@@ -48,12 +48,12 @@ use crate::error::{CLOSED, CliError, OK, UNREADABLE, report};
 fn main() -> ExitCode {
     limits::tame_allocator();
     let cli = Cli::parse();
-    // What the program itself takes is not charged to any history.
+    // Memory that the program itself uses is not charged to any history.
     limits::gauge();
     #[cfg(debug_assertions)]
     inject::arm();
     anstream::ColorChoice::from(cli.color).write_global();
-    // These complete what they have when they are interrupted.
+    // These commands complete a partial result when they are interrupted.
     if !matches!(cli.command, Command::Verify(_) | Command::Test(_) | Command::Serve(_)) {
         interrupt::end_between_writes();
     }

@@ -26,7 +26,7 @@ struct PartOutput {
     lines: Vec<Line>,
 }
 
-/// A line of a part: its text without the place, the place, and what it says.
+/// A line of a part: its text without the place, the place, and its JSON value.
 struct Line {
     text: String,
     place: Vec<u64>,
@@ -71,13 +71,13 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8, CliError> {
     Ok(whole.code)
 }
 
-/// Reads the output of a part, which ends with the line that says which part it is.
+/// Reads the output of a part, whose last line identifies the part.
 fn read(path: &Path) -> Result<PartOutput, CliError> {
     let text = reading::text(path)?;
     let wrong = |what: &str| {
         CliError::with_hint(
             format!("{}: {what}", path.display()),
-            "a part is what a command with --part I/N --format json prints, all of it",
+            "a part is the complete output of a command with --part I/N --format json",
         )
     };
     if text.is_empty() {
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<PartOutput, CliError> {
         number_of("errors"),
         number_of("code").and_then(|code| u8::try_from(code).ok()),
     ) else {
-        return Err(wrong("the last line is not that of a part"));
+        return Err(wrong("the last line does not identify a part"));
     };
     if count != lines.len() as u64 {
         return Err(wrong(&format!("the part has {} lines and should have {count}", lines.len())));
@@ -120,7 +120,8 @@ fn line(text: &str) -> Option<Line> {
     Some(Line { text, place, value })
 }
 
-/// Checks that the parts are all parts of one run, each once; returns them in order.
+/// Checks that the parts belong to one run and are complete, without duplicates; returns them in
+/// order.
 fn complete(mut parts: Vec<PartOutput>) -> Result<Vec<PartOutput>, CliError> {
     parts.sort_by_key(|part| part.part.index);
     let first = &parts[0];
@@ -135,7 +136,7 @@ fn complete(mut parts: Vec<PartOutput>) -> Result<Vec<PartOutput>, CliError> {
     for pair in parts.windows(2) {
         if pair[0].part == pair[1].part {
             let (a, b) = (pair[0].path.display(), pair[1].path.display());
-            return Err(CliError::usage(format!("part {} is there twice: {a}, {b}", pair[0].part)));
+            return Err(CliError::usage(format!("part {} occurs twice: {a}, {b}", pair[0].part)));
         }
     }
     let is_missing =
@@ -158,12 +159,12 @@ fn merge_lines(parts: Vec<PartOutput>) -> Result<Whole, CliError> {
     let mut lines: Vec<Line> = parts.into_iter().flat_map(|part| part.lines).collect();
     lines.sort_by(|a, b| a.place.cmp(&b.place));
     if let Some(pair) = lines.windows(2).find(|pair| pair[0].place == pair[1].place) {
-        return Err(CliError::usage(format!("this line is there twice: {}", pair[0].text)));
+        return Err(CliError::usage(format!("this line occurs twice: {}", pair[0].text)));
     }
     Ok(Whole { lines, code, errors })
 }
 
-/// Returns the place that the history of a side was found at.
+/// Returns the place at which the history of a side was found.
 fn place_of(value: &Value) -> Option<Vec<u64>> {
     let place = value.get("place")?.as_array()?;
     place.iter().map(Value::as_u64).collect()
@@ -173,7 +174,8 @@ fn answer(value: &Value) -> &str {
     value.get("answer").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Chooses among the answers of the parts: the first history of the scan, then an undecided answer.
+/// Chooses among the results of the parts: the first history of the scan, otherwise an undecided
+/// result.
 fn choose<'a>(answers: &[&'a Value], found: &str) -> &'a Value {
     let first = answers.iter().filter(|value| answer(value) == found);
     if let Some(best) = first.min_by_key(|value| place_of(value)) {
@@ -218,7 +220,7 @@ fn merge_contrast(parts: Vec<PartOutput>) -> Result<Whole, CliError> {
     };
     let sum = |key: &str| reports.iter().filter_map(|(report, _)| report.get(key)?.as_f64()).sum();
     let (histories, millis): (f64, f64) = (sum("histories"), sum("millis"));
-    // Written piece by piece, in the order of the keys that the command has.
+    // Written field by field, in the order that the command uses.
     let mut text = format!("{{\"models\":{}", first["models"]);
     if let Some(space) = first.get("space") {
         text += &format!(",\"space\":{space}");
@@ -229,7 +231,7 @@ fn merge_contrast(parts: Vec<PartOutput>) -> Result<Whole, CliError> {
     Ok(Whole { lines: vec![Line { text, place: Vec::new(), value }], code, errors: 0 })
 }
 
-/// Merges atlases: of each pair the history at the least place, then the sums.
+/// Merges atlases: for each pair the history with the smallest place, then the sums.
 fn merge_atlas(parts: Vec<PartOutput>) -> Result<Whole, CliError> {
     let code = parts.iter().map(|part| part.code).max().unwrap_or(OK);
     let sum = |part: &PartOutput| part.lines.last()?.value.get("histories")?.as_u64();
@@ -262,7 +264,7 @@ fn merge_tests(parts: Vec<PartOutput>) -> Whole {
     let code = parts.iter().fold(OK, |code, part| worse(code, part.code));
     let mut sums = [0u64; SUMMED.len()];
     let (mut lines, mut head) = (Vec::new(), String::new());
-    // What explains the outcomes of all parts: the weakest level that some part has for a method.
+    // For each method, the weakest level in any part, which explains the outcomes of all parts.
     let mut levels: BTreeMap<String, Level> = BTreeMap::new();
     for part in parts {
         let mut of_part = part.lines;
@@ -289,7 +291,7 @@ fn merge_tests(parts: Vec<PartOutput>) -> Whole {
     Whole { lines, code, errors: 0 }
 }
 
-/// Adds up what the lines say.
+/// Adds up the totals of the parts.
 fn sums(command: &str, parts: usize, whole: &Whole) -> String {
     let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();

@@ -54,7 +54,7 @@ fn list() -> String {
         .map(|model| vec![model.id.to_string(), axioms(&model)])
         .collect();
     text += "\nModels of objects, for `check --object` (linearizability also for `watch`)\n";
-    text += &table(&["id", "axioms beside those of all"], &rows);
+    text += &table(&["id", "additional axioms"], &rows);
     let rows: Vec<Vec<String>> = memory_models()
         .iter()
         .map(|model| vec![model.id().unwrap_or_default().to_owned(), model.title().to_owned()])
@@ -101,7 +101,7 @@ fn show_object_model(model: &ObjectModel) -> String {
 
 fn show(model: &str) -> Result<String, CliError> {
     if is_path(model) {
-        // Loading it reports its errors; what is shown is the text as it stands.
+        // Loading reports errors of the file; the text is shown unchanged.
         load_definition(Path::new(model))?;
         return read_text(Path::new(model))
             .map_err(|error| CliError::file("read", Path::new(model), error));
@@ -111,7 +111,7 @@ fn show(model: &str) -> Result<String, CliError> {
         return memory_model(id).ok_or_else(|| {
             let known: Vec<&str> = memory_models().iter().filter_map(|m| m.id()).collect();
             let hint = format!("there are {}", known.join(", "));
-            CliError::with_hint(format!("no memory model is called `{id}`"), hint)
+            CliError::with_hint(format!("there is no memory model `{id}`"), hint)
         });
     }
     let model = &*model.to_ascii_lowercase();
@@ -135,7 +135,8 @@ fn svg() -> String {
     consistory_scene::svg(&scene, &lattice_view(&scene))
 }
 
-/// Writes the lattice as an interactive report, with what tells its neighbours apart.
+/// Writes the lattice as an interactive report, with the histories that separate neighbouring
+/// models.
 fn html() -> Result<String, CliError> {
     let options = ScanOptions::default();
     let survey = survey(Bounds { plain: 5, extended: 3 }, &[], &options)

@@ -1,4 +1,4 @@
-//! Where results go: standard output or a file that appears only when it is complete.
+//! Output to standard output, or to a file that appears only when it is complete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -20,15 +20,15 @@ pub(crate) enum Output {
 
 /// A file that is not complete yet.
 pub(crate) enum Partial {
-    /// A file without a name, which the system removes if the process ends, whatever ends it.
+    /// A file without a name, which the system removes if the process ends for any reason.
     Unnamed,
-    /// A file next to its destination, for file systems that have no files without a name; it is
-    /// removed unless it is moved to the destination.
+    /// A file next to its destination, for file systems that do not support files without a name;
+    /// it is removed unless it is moved to the destination.
     Beside(PathBuf),
 }
 
 impl Partial {
-    /// Creates a file that is to be moved to `path`.
+    /// Creates a file that will be moved to `path`.
     fn create(path: &Path) -> io::Result<(File, Self)> {
         match create_unnamed(path) {
             Some(file) => Ok((file, Partial::Unnamed)),
@@ -36,12 +36,12 @@ impl Partial {
         }
     }
 
-    /// Moves the complete file to `path`, and replaces what is there.
+    /// Moves the complete file to `path`, and replaces an existing file.
     fn move_to(&self, file: &File, path: &Path) -> io::Result<()> {
         match self {
             Partial::Beside(name) => std::fs::rename(name, path),
             Partial::Unnamed => {
-                // Naming a file replaces no other file, so it takes a temporary name first.
+                // Linking a file cannot replace another one, so it gets a temporary name first.
                 let (name, ()) = with_name_beside(path, |name| give_name(file, name))?;
                 std::fs::rename(&name, path).inspect_err(|_| {
                     let _ = std::fs::remove_file(&name);
@@ -54,14 +54,14 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if let Partial::Beside(name) = self {
-            // It is gone already if it was moved.
+            // The file no longer exists if it was moved.
             let _ = std::fs::remove_file(name);
         }
     }
 }
 
-/// Creates a file without a name in the folder of `path`, if the file system has such files and can
-/// name them later.
+/// Creates a file without a name in the folder of `path`, if the file system supports such files
+/// and can name them later.
 #[cfg(target_os = "linux")]
 fn create_unnamed(path: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -74,7 +74,7 @@ fn create_unnamed(path: &Path) -> Option<File> {
     options.write(true).custom_flags(flag).open(folder.unwrap_or(Path::new("."))).ok()
 }
 
-/// Names a file that has no name, unless the name is taken.
+/// Gives a name to an unnamed file, unless the name is taken.
 #[cfg(target_os = "linux")]
 fn give_name(file: &File, name: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
@@ -113,7 +113,7 @@ impl Output {
         Ok(Output::File { file, partial, path: path.to_owned() })
     }
 
-    /// Writes what is left and puts a file into its place.
+    /// Writes the rest of the output and moves a file to its destination.
     pub(crate) fn finish(self) -> Result<(), CliError> {
         match self {
             Output::Stdout(mut out) => out.flush().map_err(CliError::output),
@@ -148,13 +148,14 @@ impl Write for Output {
 /// Standard output in blocks of whole lines: the output ends with a complete line even if the process
 /// is stopped or the disk is full.
 ///
-/// Signals wait for the end of a write ([`between_writes`]). Only SIGKILL can cut a line, and no program
-/// can prevent it: the kernel leaves a write to a file between two pages when the process is killed. A
-/// file named by `--output` appears when it is complete, and `check --resume` takes a cut line away.
+/// Signals wait for the end of a write ([`between_writes`]). Only SIGKILL can cut a line, and no
+/// program can prevent it: if the process is killed, the kernel ends a write to a file between two
+/// pages. A file named by `--output` appears when it is complete, and `check --resume` removes an
+/// incomplete line.
 pub(crate) struct Lines {
     out: StandardOutput,
     buffer: Vec<u8>,
-    /// Whether nothing more can be written.
+    /// Whether a write has failed.
     is_broken: bool,
 }
 
@@ -193,7 +194,7 @@ impl Write for Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        // Somebody stopped early, for a reason that is told elsewhere: whole lines are printed still.
+        // After an error that is reported elsewhere, whole lines are still printed.
         let end = self.buffer.iter().rposition(|&byte| byte == b'\n');
         if let (Some(end), false) = (end, self.is_broken) {
             let _ = self.pass_on(end + 1);
@@ -201,13 +202,13 @@ impl Drop for Lines {
     }
 }
 
-/// Creates a file with a new name in the folder of another one; a file that is there already is
-/// somebody else's.
+/// Creates a file with a new name in the folder of another one; existing files are never replaced.
 pub(crate) fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     with_name_beside(path, |name| File::create_new(name))
 }
 
-/// Tries names in the folder of a file until one is free, and returns it with what `create` returned.
+/// Tries names in the folder of a file until one is free; returns the name with the result of
+/// `create`.
 fn with_name_beside<T>(
     path: &Path,
     create: impl Fn(&Path) -> io::Result<T>,
@@ -229,7 +230,7 @@ fn with_name_beside<T>(
     Err(io::Error::other("there is no free name for a temporary file in the same folder"))
 }
 
-/// Prints a text at once, so that what is there consists of whole lines.
+/// Prints a text at once, so that the output consists of whole lines.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), CliError> {
     StandardOutput::open()?.write_whole(text.as_ref()).map_err(CliError::output)
 }
@@ -253,18 +254,18 @@ pub(crate) struct StandardOutput {
     columns: Option<usize>,
 }
 
-/// Returns the width of the terminal that standard output leads to, if it does.
+/// Returns the width of the terminal if standard output is one.
 fn terminal_columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
     (width.0 > 0).then_some(usize::from(width.0))
 }
 
-/// Returns how wide lines may be: as wide as the terminal, and of any width elsewhere.
+/// Returns the maximum width of lines: the width of the terminal, and unlimited elsewhere.
 pub(crate) fn columns() -> usize {
     terminal_columns().unwrap_or(usize::MAX)
 }
 
-/// Returns how wide diagrams may be: as wide as the terminal, and 116 columns elsewhere.
+/// Returns the maximum width of diagrams: the width of the terminal, and 116 columns elsewhere.
 pub(crate) fn diagram_columns() -> usize {
     terminal_columns().map_or(116, |columns| columns.clamp(24, 200))
 }
@@ -277,7 +278,7 @@ impl StandardOutput {
         Ok(StandardOutput { file, is_terminal, columns: terminal_columns() })
     }
 
-    /// Wraps a file that lines are appended to.
+    /// Wraps a file to which lines are appended.
     pub(crate) fn appending(file: File) -> Self {
         StandardOutput { file, is_terminal: false, columns: None }
     }
@@ -297,7 +298,7 @@ impl StandardOutput {
         self.write_whole(&plain.into_inner())
     }
 
-    /// Writes all of a text, or nothing of it if the output is a file that cannot take all, as on a
+    /// Writes a text completely, or not at all if the output is a file that cannot hold it, as on a
     /// full disk.
     fn write_whole(&mut self, text: &[u8]) -> io::Result<()> {
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -306,7 +307,7 @@ impl StandardOutput {
         if let (Err(_), Some(length)) = (&written, length)
             && self.file.metadata().is_ok_and(|data| data.len() > length)
         {
-            // Only what was added here is taken back.
+            // Only the bytes added here are removed.
             let _ = self.file.set_len(length);
         }
         written
@@ -316,7 +317,8 @@ impl StandardOutput {
 /// Held while standard output, or a file of lines, is written to.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Waits until nobody writes, for at most `limit`; while the result is held, nobody begins to.
+/// Waits for the end of the current write, for at most `limit`; no write begins while the result is
+/// held.
 pub(crate) fn between_writes(limit: Duration) -> Option<MutexGuard<'static, ()>> {
     let deadline = Instant::now() + limit;
     loop {
@@ -346,7 +348,7 @@ fn folded_lines(text: &str, columns: usize) -> String {
     let mut out = String::new();
     let mut lines = text.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
-        // A rule stands below the names of the threads of a program.
+        // There is a rule below the names of a program's threads.
         if !is_program_line(line) || !lines.peek().is_some_and(|next| next.contains("-+-")) {
             out += &folded_line(line, columns);
             continue;
@@ -360,12 +362,12 @@ fn folded_lines(text: &str, columns: usize) -> String {
     out
 }
 
-/// Returns whether a line may be one of a program whose threads stand side by side.
+/// Checks whether a line may belong to a program whose threads are printed side by side.
 fn is_program_line(line: &str) -> bool {
     line.contains(" | ") || line.contains("-+-")
 }
 
-/// Puts threads below one another that do not fit next to one another.
+/// Arranges threads below one another if they do not fit next to one another.
 fn folded_program(lines: &[&str], columns: usize) -> String {
     if lines.iter().all(|line| shown_width(line.trim_end()) <= columns) {
         return lines.concat();
@@ -405,12 +407,13 @@ fn folded_program(lines: &[&str], columns: usize) -> String {
     out
 }
 
-/// Breaks a line at spaces so that it fits the terminal; what follows is indented as its text is.
+/// Breaks a line at spaces so that it fits the terminal; continuation lines are indented like its
+/// text.
 ///
-/// Of a line with columns the last one is broken. Lines of diagrams are left as they are, and so is a
-/// word that is too long by itself. Escape sequences take no room.
+/// In a line with columns the last column is broken. Lines of diagrams are left unchanged, and so
+/// is a word that is too long by itself. Escape sequences have no width.
 fn folded_line(line: &str, columns: usize) -> String {
-    // A line of a litmus test as files hold it is left alone, too.
+    // A line of a litmus test in file format is also left unchanged.
     let is_drawn = line.contains(['├', '─', '╌', '│'])
         || (line.contains(" | ") && line.trim_end().ends_with(" ;"));
     if is_drawn || shown_width(line.trim_end()) <= columns || columns < 20 {
@@ -418,13 +421,13 @@ fn folded_line(line: &str, columns: usize) -> String {
     }
     let body = line.trim_start();
     let mut indent = line.len() - body.len();
-    // Two spaces in a row stand between columns.
+    // Columns are separated by two spaces.
     let last_column = line.trim_end().rfind("  ").filter(|&at| at >= indent).map(|at| at + 2);
     let (head, body) = line.split_at(last_column.unwrap_or(indent));
     if last_column.is_some() {
         indent = shown_width(head);
     }
-    // A list's continuation stands below its text.
+    // The continuation of a list item is aligned with its text.
     let marker = body.split(' ').next().unwrap_or_default();
     let is_numbered = marker.strip_suffix('.').is_some_and(|digits| digits.parse::<u32>().is_ok());
     if marker == "-" || is_numbered {
@@ -466,7 +469,7 @@ fn command_within(label: &str, command: &str, columns: usize) -> String {
     for (at, option) in command.split(" --").enumerate() {
         let option = if at == 0 { option.to_owned() } else { format!("--{option}") };
         let width = option.chars().count();
-        // Room for the space and the sign that the line goes on.
+        // Leave room for the space and the continuation character.
         if at > 0 && used + 1 + width + 2 > columns {
             out += &format!(" \\\n{}", " ".repeat(indent));
             used = indent;
@@ -480,7 +483,7 @@ fn command_within(label: &str, command: &str, columns: usize) -> String {
     out
 }
 
-/// Counts the characters that a terminal shows, escape sequences left out.
+/// Counts the characters that a terminal shows, without escape sequences.
 fn shown_width(text: &str) -> usize {
     let mut width = 0;
     let mut chars = text.chars();

@@ -19,7 +19,7 @@ impl Pages {
         Ok(Pages(writer.map_err(|error| CliError::file("write", path, error))?))
     }
 
-    /// Names the column of the overview that holds a number for each case.
+    /// Names the column of the overview that contains a number for each case.
     pub(crate) fn counting(self, what: &str) -> Self {
         Pages(self.0.counting(what))
     }

@@ -1,13 +1,13 @@
 //! Shares of the work, for machines that share nothing but files: `--part I/N`.
 //!
-//! A part is determined by the inputs and its number alone. What a part prints ends with a line that
-//! says which part of which run it is and how many lines it has, so that [`merge`](crate::merge) can tell
-//! that nothing is missing, cut off or there twice. A line's `"place"` says where it stands in the
-//! output of the whole run.
+//! A part is determined by the inputs and its number alone. The output of a part ends with a line
+//! that identifies the part and the run and counts its lines, so that [`merge`](crate::merge) can
+//! check that nothing is missing, truncated or duplicated. The `"place"` of a line is its position
+//! in the output of the whole run.
 //!
-//! Histories are dealt out one by one, unless there are so many input files that whole files can be
-//! dealt out evenly: then every file is read by one part only, the largest files first, each by the part
-//! that has least so far.
+//! Histories are distributed one by one, unless there are so many input files that whole files can
+//! be distributed evenly: then every file is read by one part only, the largest files first, each
+//! by the part with the least work so far.
 
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault};
@@ -22,7 +22,7 @@ use crate::error::CliError;
 
 /// Number of input files per part from which whole files are distributed.
 const FILES_PER_PART: usize = 4;
-/// The cost of an input besides its bytes, in bytes.
+/// Fixed cost of an input in bytes, in addition to its size.
 const FILE_COST: u64 = 4096;
 
 /// One of several equal shares of the work.
@@ -70,7 +70,7 @@ impl Part {
 }
 
 impl PartArgs {
-    /// Returns the part, which needs an output that can be merged.
+    /// Returns the part; fails if the output format cannot be merged.
     pub(crate) fn of(self, format: OutputFormat) -> Result<Option<Part>, CliError> {
         match self.part {
             Some(_) if format != OutputFormat::Json => Err(CliError::with_hint(
@@ -85,7 +85,7 @@ impl PartArgs {
 /// The inputs of a part.
 pub(crate) struct InputShare {
     part: Part,
-    /// The part of each input, if whole inputs are dealt out.
+    /// Part of each input, if whole inputs are distributed.
     owners: Option<Vec<u64>>,
 }
 
@@ -103,12 +103,12 @@ impl InputShare {
         InputShare { part, owners }
     }
 
-    /// Returns whether an input has to be read.
+    /// Checks whether the part has to read an input.
     pub(crate) fn has_input(&self, number: usize) -> bool {
         self.owners.as_ref().is_none_or(|owners| owners[number] == self.part.index)
     }
 
-    /// Returns whether a history is in the part.
+    /// Checks whether a history belongs to the part.
     pub(crate) fn has(&self, number: usize, index: u64) -> bool {
         match &self.owners {
             Some(owners) => owners[number] == self.part.index,
@@ -136,7 +136,7 @@ fn deal(sizes: &[u64], parts: usize) -> Vec<u64> {
 pub(crate) struct PartEnd {
     pub(crate) part: Part,
     pub(crate) command: &'static str,
-    /// A digest of what all parts of the run have in common.
+    /// Digest of the settings that all parts of the run share.
     pub(crate) run: String,
     /// Number of lines before this one.
     pub(crate) lines: u64,
@@ -168,7 +168,7 @@ pub(crate) fn shown_place(place: &[u64]) -> String {
     format!("[{}]", numbers.join(","))
 }
 
-/// Returns a digest of what the parts of a run have in common.
+/// Returns a digest of the settings that the parts of a run share.
 pub(crate) fn run_id(command: &str, settings: &impl fmt::Debug) -> String {
     let text = format!("{} {command} {settings:?}", env!("CARGO_PKG_VERSION"));
     let hasher = BuildHasherDefault::<rustc_hash::FxHasher>::default();

@@ -1,8 +1,8 @@
 //! The progress line of commands that judge histories, on a terminal.
 //!
-//! Many short histories are counted. A history that takes longer than a second shows its stage: being
-//! read, judged, with the share of its time limit that is used, or certified, with the share of its
-//! certificates that are checked.
+//! Short histories are only counted. For a history that takes longer than a second the line shows
+//! its stage: being read; being judged, with the used share of the time limit; or being certified,
+//! with the share of certificates that were checked.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -38,7 +38,7 @@ pub(crate) fn show_stages(
     let shown = Arc::clone(&current);
     bar.set_style(style().with_key("stage", move |_: &ProgressState, out: &mut dyn Write| {
         let (stage, since) = *shown.lock().unwrap_or_else(PoisonError::into_inner);
-        // A progress line that cannot be written is left out.
+        // If the progress line cannot be written, it is left out.
         let _ = out.write_str(&stage_text(stage, since.elapsed(), limit));
     }));
     move |stage| {

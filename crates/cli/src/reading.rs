@@ -1,4 +1,5 @@
-//! Inputs other than histories: files and standard input, whose reads a test build can let fail.
+//! Inputs other than histories: files and standard input. In test builds, reads can be made to
+//! fail.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -23,9 +24,9 @@ pub(crate) fn open(path: &Path) -> Result<Reading<File>, CliError> {
     File::open(path).map(Reading).map_err(|error| CliError::file("read", path, error))
 }
 
-/// Bytes that a line may have; a device that never ends is an error and not the end of all memory.
+/// Largest size of a line in bytes; a longer one, as from an endless device, is an error.
 const MAX_LINE_BYTES: u64 = 64 << 20;
-/// Bytes that a file which is read as a whole may have.
+/// Largest size of a file that is read completely, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Reads a whole file as text.
@@ -44,7 +45,7 @@ pub(crate) fn text_within(path: &Path, limit: u64) -> Result<String, CliError> {
     }
 }
 
-/// Iterates over the lines of an input, without their ends; fails at one that is far too long.
+/// Iterates over the lines of an input, without line terminators; fails at a line that is too long.
 pub(crate) fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<String>> {
     let mut next = move || -> io::Result<Option<String>> {
         let mut line = Vec::new();

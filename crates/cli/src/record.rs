@@ -7,7 +7,7 @@ use crate::args::{RecordArgs, RecordCommand, RecordCpuArgs};
 use crate::error::{CliError, OK};
 use crate::output::Output;
 
-/// Records histories and writes them one after the other.
+/// Records histories and writes them in order.
 pub(crate) fn record(args: &RecordArgs) -> Result<u8, CliError> {
     match &args.command {
         RecordCommand::Cpu(args) => cpu(args),

@@ -1,4 +1,4 @@
-//! Pieces of the pages and lines that commands print.
+//! Common parts of printed pages and lines.
 
 use consistory_history::{History, escaped};
 
@@ -23,7 +23,7 @@ pub(crate) fn heading(source: &str, index: u64, history: &History) -> String {
     page
 }
 
-/// Writes a number of things, as `1 session` or `2 sessions`.
+/// Formats a number with a noun, as in `1 session` or `2 sessions`.
 pub(crate) fn counted(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,8 +1,8 @@
 //! `consistory check --resume OUT`: continues an interrupted batch.
 //!
-//! OUT holds the lines of `check --format json`, one per history. A last line that was cut off is
-//! removed, the histories of the others are not judged again, and new lines are appended. Lines about
-//! other models are refused, and so are lines about a history that has changed.
+//! OUT contains the lines of `check --format json`, one per history. An incomplete last line is
+//! removed, the histories of the other lines are not judged again, and new lines are appended.
+//! Lines about other models are rejected, and so are lines about a history that has changed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
@@ -18,11 +18,11 @@ use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 
 /// A batch that is resumed.
 pub(crate) struct Resumed {
-    /// The file, opened so that everything is appended to it.
+    /// File, opened for appending.
     pub(crate) file: File,
-    /// The histories that were judged.
+    /// Histories that were judged.
     pub(crate) judged: Judged,
-    /// The exit code that their verdicts lead to.
+    /// Exit code of their verdicts.
     pub(crate) code: u8,
 }
 
@@ -30,10 +30,10 @@ pub(crate) struct Resumed {
 #[derive(Default)]
 pub(crate) struct Judged(HashMap<(String, u64), Line>);
 
-/// What a line says of its history.
+/// Data of a line about its history.
 struct Line {
     digest: Option<String>,
-    /// The object whose calls were judged.
+    /// Object of the judged calls, if any.
     object: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Line {
         if *digest == history.digest() {
             return true;
         }
-        // Calls may have been judged as transactions, or as reads and writes, and the other way round.
+        // Calls may have been judged as transactions, or as reads and writes, and vice versa.
         let is_it = |made: &History| made.digest() == *digest;
         let Some(Ok(named)) = self.object.as_deref().map(NamedObject::load) else {
             return is_of_transaction_calls(history)
@@ -54,19 +54,19 @@ impl Line {
     }
 }
 
-/// What is known of a history.
+/// Whether a history was judged.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Known {
-    /// It was not judged.
+    /// The history was not judged.
     No,
-    /// It was judged.
+    /// The history was judged.
     Yes,
-    /// A history was judged that stood in its place.
+    /// Another history with the same source and index was judged.
     Changed,
 }
 
 impl Judged {
-    /// Looks a history up.
+    /// Checks whether a history was judged.
     pub(crate) fn knows(&self, source: &str, index: u64, history: &History) -> Known {
         if self.0.is_empty() {
             return Known::No;
@@ -79,29 +79,29 @@ impl Judged {
     }
 }
 
-/// The models that a batch is judged by.
+/// The models of a batch.
 pub(crate) struct Asked<'a> {
-    /// Ids of the models that were asked for by name.
+    /// Ids of the models that were selected by name.
     pub(crate) named: BTreeSet<&'a str>,
-    /// The other models.
+    /// Further models.
     pub(crate) others: Others,
 }
 
-/// Models that are judged besides those with a name.
+/// Models in addition to those selected by name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
     /// None.
     None,
-    /// Axioms and levels of the command line.
+    /// Axioms and levels from the command line.
     Own,
     /// Every model that applies.
     All,
-    /// Every model that applies, and the strongest ones are told.
+    /// Every model that applies; the strongest ones are reported.
     Strongest,
 }
 
 impl Asked<'_> {
-    /// Checks whether a line with verdicts on these models answers what is asked.
+    /// Checks whether a line with verdicts on these models covers all requested models.
     fn is_answered_by(&self, line: &Value, models: &BTreeSet<&str>) -> bool {
         let fits = match self.others {
             Others::None => models.is_subset(&self.named),
@@ -114,7 +114,7 @@ impl Asked<'_> {
     }
 }
 
-/// Opens the output of an interrupted batch; a file that does not exist is an empty one.
+/// Opens the output of an interrupted batch; a missing file counts as empty.
 pub(crate) fn resume(path: &Path, asked: &Asked<'_>) -> Result<Resumed, CliError> {
     let failed = |error| CliError::file("resume", path, error);
     let mut file =
@@ -164,7 +164,7 @@ pub(crate) fn resume(path: &Path, asked: &Asked<'_>) -> Result<Resumed, CliError
             );
         }
     }
-    // Only what is not a whole line goes, once it is clear that the file is ours.
+    // Only an incomplete line is removed, once it is clear that the file is such an output.
     file.set_len(whole as u64).map_err(failed)?;
     file.seek(SeekFrom::End(0)).map_err(failed)?;
     Ok(Resumed { file, judged, code })

@@ -10,7 +10,7 @@ use consistory_scene::PictureFormat;
 use crate::error::CliError;
 use crate::output::write_file;
 
-/// Writes a run with all that each step changes.
+/// Formats a run with all changes of each step.
 pub(crate) fn with_changes(run: &Run) -> String {
     let mut text = String::new();
     let mut before = None;

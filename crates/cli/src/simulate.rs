@@ -11,7 +11,7 @@ use crate::error::{CliError, OK};
 use crate::output::Output;
 use crate::verify::read_model;
 
-/// Builds runs with consecutive seeds, one after the other.
+/// Generates runs with consecutive seeds.
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<u8, CliError> {
     let model = read_model(&args.path, &args.constants)?;
     let system = model.tracked().map_err(CliError::from)?;
@@ -37,7 +37,7 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// Writes the descriptor of a run, up to where its constraint graph fails.
+/// Writes the descriptor of a run, up to the point at which its constraint graph fails.
 ///
 /// A run may end with stores that are not serialized yet; the descriptor then ends with an order
 /// for them.

@@ -1,5 +1,5 @@
-//! `consistory test`: databases under faults, and random client programs of a real collection, judged
-//! and shrunk.
+//! `consistory test`: runs databases under faults, and random client programs on a collection;
+//! judges the histories and shrinks violations.
 
 mod databases;
 mod judging;
@@ -28,18 +28,18 @@ use crate::output::{StandardOutput, diagram_columns, table, write_file};
 use crate::part::{PartEnd, run_id};
 use crate::report::quoted;
 
-/// How long a violation may be shrunk.
+/// Time limit for shrinking a violation.
 const SHRINKING_TIME: Duration = Duration::from_secs(5);
 
-/// How long it may take to tell whether levels explain a violation.
+/// Time limit for deciding whether visibility levels explain a violation.
 const JUDGING_TIME: Duration = Duration::from_secs(1);
 
-/// What is tested.
+/// A collection to be tested.
 struct Subject {
-    /// The object that it promises to be, as it is named.
+    /// Name of the object that the collection is expected to implement.
     name: &'static str,
     object: Arc<dyn Object>,
-    /// What is called.
+    /// Methods to call.
     signatures: Vec<Signature>,
 }
 
@@ -96,7 +96,7 @@ fn rust(args: &TestArgs, name: &str) -> Result<u8, CliError> {
     conduct(args, &subject, &campaign, &mut runner, |error| CliError::usage(error.to_string()))
 }
 
-/// Says that no collection of a Rust crate was built in.
+/// Reports that no collection of a Rust crate was built in.
 #[cfg(not(feature = "collections"))]
 fn rust(args: &TestArgs, _name: &str) -> Result<u8, CliError> {
     Err(CliError::with_hint(
@@ -148,18 +148,18 @@ fn jdk_error(error: JdkError) -> CliError {
     }
 }
 
-/// Returns the folder for what is made once and used again.
+/// Returns the folder for files that are created once and reused.
 fn cache() -> PathBuf {
     let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty());
     match (folder("XDG_CACHE_HOME"), folder("HOME")) {
         (Some(cache), _) => Path::new(&cache).join("consistory"),
         (None, Some(home)) => Path::new(&home).join(".cache/consistory"),
-        // A name that nobody else has: what lies there is run.
+        // The name must be unique, because files in the folder are executed.
         (None, None) => std::env::temp_dir().join(format!("consistory-{}", std::process::id())),
     }
 }
 
-/// Reads what is asked.
+/// Builds the campaign from the arguments.
 fn campaign(args: &TestArgs, subject: &Subject) -> Result<Campaign, CliError> {
     let promise = match (&args.levels, args.model.as_deref().unwrap_or("linearizability")) {
         (Some(levels), _) => {
@@ -202,7 +202,7 @@ fn campaign(args: &TestArgs, subject: &Subject) -> Result<Campaign, CliError> {
     Ok(campaign)
 }
 
-/// Runs a campaign and prints what it found.
+/// Runs a campaign and prints its results.
 fn conduct<R: Runner>(
     args: &TestArgs,
     subject: &Subject,
@@ -254,7 +254,7 @@ fn conduct<R: Runner>(
     Ok(code)
 }
 
-/// Draws a violation, if that was asked for and it can be drawn; gives where it is.
+/// Draws a violation, if this was requested and is possible; returns the path of the drawing.
 fn draw(args: &TestArgs, number: usize, failure: &Failure) -> Result<Option<String>, CliError> {
     let (Some(folder), Some(verdict)) = (&args.drawing.draw, failure.verdict()) else {
         return Ok(None);
@@ -267,7 +267,7 @@ fn draw(args: &TestArgs, number: usize, failure: &Failure) -> Result<Option<Stri
     Ok(Some(path.display().to_string()))
 }
 
-/// Shows what was found to people.
+/// Formats the results for people.
 fn page(
     args: &TestArgs,
     subject: &Subject,
@@ -328,7 +328,8 @@ fn page(
     page
 }
 
-/// Returns whether some visibility levels explain an outcome: then so do the weakest.
+/// Checks whether some visibility levels explain an outcome, which is the case if the weakest ones
+/// do.
 fn is_explicable(subject: &Subject, failure: &Failure) -> bool {
     let Ok(calls) = Calls::new(&failure.history) else { return false };
     let Ok(task) = Task::new(calls, Arc::clone(&subject.object)) else { return false };

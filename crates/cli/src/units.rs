@@ -1,4 +1,4 @@
-//! Durations and sizes as people type them.
+//! Durations and sizes in the notation of the command line.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| "the duration is out of range".to_owned())
 }
 
-/// Writes a duration in the unit that suits it, such as `420 µs`, `1.5 ms`, `2.0 s` or `3 min 20 s`.
+/// Formats a duration in a suitable unit, such as `420 µs`, `1.5 ms`, `2.0 s` or `3 min 20 s`.
 pub(crate) fn shown_duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {

@@ -1,4 +1,4 @@
-//! `consistory verify`: protocols proved, descriptors checked.
+//! `consistory verify`: proves protocols, and checks descriptors.
 
 mod checkpoint;
 mod descriptor;
@@ -36,16 +36,16 @@ use report::{
     what_is_wrong, wrong,
 };
 
-/// One part in so many of the time is left for judging a run when the rest is over.
+/// Share of the time (one part in this number) that is reserved for judging a run at the end.
 const JUDGING_SHARE: u32 = 8;
 
 /// Verifies every file; one that cannot be read is reported, and the others are still judged.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
     let paths = find(args)?;
     if paths.len() != 1 && (args.checkpoint.is_some() || args.resume.is_some()) {
-        return Err(CliError::usage("a checkpoint is of one protocol"));
+        return Err(CliError::usage("a checkpoint belongs to a single protocol"));
     }
-    // Of a folder there may be many: a line each.
+    // A folder may contain many protocols, so each gets one line.
     let is_table = args.paths.iter().any(|path| path.is_dir());
     let shown = |path: &PathBuf| escaped(&path.display().to_string()).chars().count();
     let width = paths.iter().map(shown).max();
@@ -90,8 +90,8 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
     Ok(worst.unwrap_or(if codes.len() < paths.len() { UNDECIDED } else { OK }))
 }
 
-/// Finds the files that paths name: a file as it is, and the `.m` files of a folder; every file of
-/// a folder may be a descriptor.
+/// Finds the files that paths denote: a file itself, and the `.m` files of a folder; with
+/// `--descriptor`, every file of a folder.
 fn find(args: &VerifyArgs) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for path in &args.paths {
@@ -115,7 +115,7 @@ fn find(args: &VerifyArgs) -> Result<Vec<PathBuf>, CliError> {
 /// Reads a description in Murphi, from standard input if the path is `-`.
 ///
 /// Bytes that are not UTF-8 occur in comments of older descriptions: they become a replacement
-/// character, which is reported if it stands outside of a comment.
+/// character, which is reported if it is outside of a comment.
 pub(crate) fn read_model(
     path: &Path,
     constants: &[(String, ConstantValue)],
@@ -126,20 +126,21 @@ pub(crate) fn read_model(
         false => Box::new(reading::open(path)?),
     };
     let mut bytes = Vec::new();
-    // One byte more than a description may have: the library then says that it is too long.
+    // One byte more than the limit is read, so that the library reports a description that is too
+    // long.
     input.take(Model::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     let text = String::from_utf8_lossy(&bytes);
     Model::parse_with(&path.display().to_string(), &text, constants).map_err(CliError::from)
 }
 
-/// What came of a file.
+/// Result for a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ProtocolVerdict {
-    /// Every run is sequentially consistent, or a descriptor is of an acyclic constraint graph.
+    /// Every run is sequentially consistent, or a descriptor describes an acyclic constraint graph.
     Proved,
-    /// The ordinary checks, which were asked for, found nothing wrong.
+    /// Only the ordinary checks were requested, and they found no error.
     Holds,
-    /// There is nothing that could be proved: no loads or no stores.
+    /// Nothing could be proved, because there are no loads or no stores.
     Unproved,
     Violation,
     Undecided,
@@ -155,7 +156,7 @@ impl ProtocolVerdict {
         }
     }
 
-    /// Returns the word that programs read.
+    /// Returns the word for the verdict in JSON.
     fn as_str(self) -> &'static str {
         match self {
             ProtocolVerdict::Proved => "consistent",
@@ -166,7 +167,7 @@ impl ProtocolVerdict {
         }
     }
 
-    /// Returns the sign of a line in a table.
+    /// Returns the symbol for the verdict in a table.
     fn sign(self) -> &'static str {
         match self {
             ProtocolVerdict::Proved | ProtocolVerdict::Holds => "✓",
@@ -176,20 +177,20 @@ impl ProtocolVerdict {
     }
 }
 
-/// What is said of a file.
+/// The report on a file.
 struct Report {
     verdict: ProtocolVerdict,
-    /// In a few words.
+    /// Summary in a few words.
     headline: String,
-    /// For people, the file's name in front of it.
+    /// Text for people, without the file's name.
     text: String,
-    /// For programs, besides source and verdict.
+    /// JSON fields, in addition to source and verdict.
     json: Value,
-    /// For a browser, if an interactive report is written.
+    /// Case of the interactive report, if one is written.
     case: Option<Case>,
 }
 
-/// Prints a report, or a line of it in a table whose first column has a width.
+/// Prints a report, or its line in a table whose first column has the given width.
 fn print(
     args: &VerifyArgs,
     path: &Path,
@@ -223,7 +224,7 @@ fn print(
     })
 }
 
-/// Escapes what the names of rules and variables may hold, in every line of a text.
+/// Escapes control characters in the names of rules and variables, in every line of a text.
 fn escaped_lines(text: &str) -> String {
     text.lines().map(|line| format!("{}\n", escaped(line))).collect()
 }
@@ -246,7 +247,7 @@ fn summarize(codes: &[u8], files: usize) -> Result<(), CliError> {
         }
     }
     if codes.len() < files {
-        line += &format!("{separator}{} not looked at", files - codes.len());
+        line += &format!("{separator}{} not checked", files - codes.len());
     }
     output::print(format!("{line}\n"))
 }
@@ -261,15 +262,15 @@ fn verify_protocol(
         limits::budget(args.budget).with_memory(args.memory).with_interrupt(Arc::clone(interrupt));
     let model = read_model(path, &args.constants)?;
     let jobs = args.jobs.count();
-    // The rules of a large description take memory before anything is explored.
+    // The rules of a large description use memory before the exploration starts.
     if let Err(stopped) = budget.check().and(budget.reserve(model.estimated_bytes(jobs))) {
         let counts = serde_json::json!({ "states": 0, "depth": 0 });
         return Ok(undecided(&Unfinished::Budget(stopped), counts, None));
     }
-    // What cannot be proved is checked all the same, and the report says that nothing is proved.
+    // A protocol without marks is still checked, and the report says that nothing is proved.
     let missing = if args.plain { None } else { model.missing_marks() };
     let is_plain = args.plain || missing.is_some();
-    // With labels in the place of data a store may change nothing, which is not a deadlock.
+    // If data are replaced by labels, a store may change nothing, which is not a deadlock.
     let options = Options {
         symmetry: !args.no_symmetry,
         jobs,
@@ -291,7 +292,7 @@ fn verify_protocol(
     Task { args, path, options, budget, judge, keeper, missing }.run(&system, from)
 }
 
-/// A protocol that is to be judged, and how.
+/// A protocol with the options of its judgement.
 struct Task<'a> {
     args: &'a VerifyArgs,
     path: &'a Path,
@@ -299,12 +300,12 @@ struct Task<'a> {
     budget: Budget,
     judge: RunJudge<'a>,
     keeper: Keeper,
-    /// Why nothing can be proved, if nothing can.
+    /// Reason why nothing can be proved, if there is one.
     missing: Option<&'static str>,
 }
 
 impl Task<'_> {
-    /// Builds the ordinary checks, or proves that every run is sequentially consistent.
+    /// Performs the ordinary checks, or proves that every run is sequentially consistent.
     fn run(mut self, system: &System, from: Option<Checkpoint>) -> Result<Report, CliError> {
         let (budget, judge) = (&self.budget, &self.judge);
         let mut progress = Line::new(self.path);
@@ -372,7 +373,7 @@ impl Task<'_> {
         })
     }
 
-    /// Adds the page for a browser if it is wanted.
+    /// Adds the page for an interactive report, if requested.
     fn with_case(
         &self,
         report: Report,
@@ -402,18 +403,18 @@ impl Task<'_> {
         Report { case: Some(case), ..report }
     }
 
-    /// Says why nothing was explored.
+    /// Returns the error for a protocol that was not explored.
     fn refusal(&self, reason: &str) -> CliError {
         let file = self.args.resume.as_deref().unwrap_or(self.path);
         CliError::usage(format!("{}: {reason}", file.display()))
     }
 
-    /// Returns the checkpoint from which a search that ended can go on.
+    /// Returns the checkpoint from which a stopped search can continue.
     fn kept(&self) -> Option<&Path> {
         self.args.checkpoint.as_deref().filter(|_| self.keeper.is_kept)
     }
 
-    /// Draws a run if pictures are wanted.
+    /// Draws a run, if requested.
     fn draw_run(&self, system: &System, run: &Run, caption: &str) -> Result<(), CliError> {
         match &self.args.drawing.draw {
             Some(folder) => {
@@ -438,7 +439,7 @@ impl Task<'_> {
     }
 }
 
-/// Judges the histories of runs, within the time that the protocol has.
+/// Judges the histories of runs, within the time limit of the protocol.
 struct RunJudge<'a> {
     args: &'a VerifyArgs,
     interrupt: &'a Arc<AtomicBool>,

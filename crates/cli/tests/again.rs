@@ -1,4 +1,4 @@
-//! The command that a report shows for a history: it judges that history alone, as the report did.
+//! The command that a report shows for a history judges this history alone, in the same way.
 
 mod support;
 
@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use support::{Folder, KEPT, LOST, Ran};
 
-/// Every case of a report.
+/// Returns the cases of a report.
 fn cases(folder: &Folder, report: &str) -> Vec<Value> {
     let chunks = folder.read_report(report);
     let chunks = chunks.lines().map(|chunk| serde_json::from_str::<Vec<Value>>(chunk).unwrap());
     chunks.flatten().collect()
 }
 
-/// Runs a command as it stands in a report, in a shell; `input` is what stands for `FILE`.
+/// Runs a command of a report in a shell; `input` replaces `FILE`.
 fn repeated(folder: &Folder, command: &str, input: &str) -> Ran {
     let words = command.strip_prefix("consistory ").expect(command).replace("< FILE", "");
     folder.write("standard-input", input);
@@ -32,7 +32,7 @@ fn repeated(folder: &Folder, command: &str, input: &str) -> Ran {
     }
 }
 
-/// What a case of a report says, as [`Ran::verdicts`] writes it.
+/// Returns the verdicts of a case in the form of [`Ran::verdicts`].
 fn words(case: &Value) -> String {
     let title = case["title"].as_str().unwrap();
     let mut text =
@@ -65,8 +65,8 @@ fn batch() -> String {
     format!("--- first\n{KEPT}--- second\n{LOST}--- third\n{KEPT}")
 }
 
-/// The second transaction began after the first one returned, and does not see it: serializable, but
-/// not in the order of real time.
+/// The second transaction began after the first one returned, and does not see its write:
+/// serializable, but not in real-time order.
 const STALE: &str = "{\"session\":\"a\",\"txn\":0,\"op\":\"write\",\"key\":\"x\",\"value\":1,\"start\":1,\"end\":2}\n\
     {\"session\":\"b\",\"txn\":0,\"op\":\"read\",\"key\":\"x\",\"value\":0,\"start\":3,\"end\":4}\n";
 
@@ -145,7 +145,7 @@ fn a_share_of_the_histories_names_each_by_its_index() {
             "one.hist[0] cc:violation"
         ]
     );
-    // Of a batch that is resumed, the report has the rest.
+    // The report of a resumed batch contains the remaining histories.
     let whole = folder.run("check batch.hist --model cc --format json").out;
     let judged: String = whole.lines().skip(1).map(|line| format!("{line}\n")).collect();
     folder.write("out.jsonl", judged);
@@ -169,7 +169,7 @@ fn an_index_chooses_one_history_of_each_input() {
     assert_eq!(ran.code, 2);
     assert_eq!(ran.verdicts().len(), 2);
     assert!(ran.err.contains("one.hist") && ran.err.contains("index 2"), "{}", ran.err);
-    // Parts share what the index leaves.
+    // The parts divide the histories that the index selects.
     for part in 1..=2 {
         let ran =
             folder.run(&format!("check runs --model cc --index 0 --format json --part {part}/2"));
@@ -182,7 +182,7 @@ fn an_index_chooses_one_history_of_each_input() {
         "{}",
         merged.err
     );
-    // A history that was judged is not judged again, and the others are not asked for.
+    // A history that was judged is not judged again, and the others are not requested.
     let ran = folder.run("check runs --model cc --index 1 --format json --resume out.jsonl");
     assert_eq!(ran.code, 1, "{}", ran.err);
     let ran = folder.run("check runs --model cc --index 2 --format json --resume out.jsonl");

@@ -1,4 +1,4 @@
-//! What the other commands do, and what people see.
+//! Behaviour and output of the other commands.
 
 #[path = "../../protocol/tests/support/variants.rs"]
 mod variants;
@@ -137,7 +137,7 @@ fn the_reference_of_the_command_line_is_up_to_date() {
     let mut text = String::from(
         "# Command line\n\nWhat `consistory help` prints, command by command. A test keeps this page true.\n",
     );
-    // Every command, and its subcommands after it, as the help of the one above lists them.
+    // Every command, followed by its subcommands in the order of the help text.
     let mut open = vec![String::new()];
     let mut seen = 0;
     while let Some(command) = open.pop() {
@@ -183,7 +183,8 @@ fn protocols_are_proved_or_refuted() {
     assert_eq!(folder.run("verify wrong.m").code, 2);
 }
 
-/// Without its marks lazy caching fails under the order in which its stores happen: that is said.
+/// Without its marks, lazy caching fails under the order in which its stores happen; this is
+/// reported.
 #[test]
 fn a_store_order_that_does_not_fit_is_no_violation() {
     let folder = Folder::new();
@@ -203,7 +204,8 @@ fn a_store_order_that_does_not_fit_is_no_violation() {
     assert!(beside.starts_with("The search went on"), "{beside}");
 }
 
-/// What fails first is fine, but store buffering shows after it: the search goes on to there.
+/// The first failing run is consistent, but a later one shows store buffering: the search continues
+/// to it.
 #[test]
 fn a_violation_is_found_behind_runs_that_do_not_fit() {
     let folder = Folder::new();
@@ -217,7 +219,7 @@ fn a_violation_is_found_behind_runs_that_do_not_fit() {
     assert!(ran.out.contains("take effect in another order than was taken"), "{}", ran.out);
 }
 
-/// Without loads and stores nothing is proved, and nothing else may look as if something were.
+/// If there are no loads and stores, nothing is proved, and the output says so.
 #[test]
 fn what_proves_nothing_says_so() {
     let folder = Folder::new();
@@ -250,7 +252,7 @@ fn what_proves_nothing_says_so() {
     assert_eq!(ran.code, 4, "{}", ran.out);
 }
 
-/// A run of lazy caching ends with stores that wait: its descriptor gives them an order.
+/// A run of lazy caching ends with pending stores: its descriptor gives them an order.
 #[test]
 fn descriptors_of_pending_stores_are_whole() {
     let folder = Folder::new();
@@ -282,7 +284,7 @@ fn simulated_runs_are_checked() {
     assert_eq!(folder.run("verify --descriptor garbled.txt").code, 2);
 }
 
-/// A search that a limit ends goes on from its checkpoint, to the same verdict and run.
+/// A search that stops at a limit continues from its checkpoint, to the same verdict and run.
 #[test]
 fn a_search_goes_on_from_its_checkpoint() {
     let folder = Folder::new();
@@ -318,7 +320,7 @@ fn a_search_goes_on_from_its_checkpoint() {
     assert_eq!(both.code, 2);
 }
 
-/// A checkpoint replaces nothing that is not one: no other file, no link, no device.
+/// A checkpoint replaces only a checkpoint: no other file, no link, no device.
 #[cfg(unix)]
 #[test]
 fn a_checkpoint_replaces_only_a_checkpoint() {
@@ -335,7 +337,7 @@ fn a_checkpoint_replaces_only_a_checkpoint() {
         assert!(refused.err.contains("is not a checkpoint"), "{}", refused.err);
         assert_eq!(folder.read("mine.txt"), "mine");
     }
-    // Nobody reads from the pipe: a search that waited for a reader would never end.
+    // Nobody reads from the pipe: a search that waited for a reader would not end.
     std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap();
     assert_eq!(run("pipe").code, 2);
     assert_eq!(run(".").code, 2);
@@ -344,7 +346,7 @@ fn a_checkpoint_replaces_only_a_checkpoint() {
     assert!(run("link.ckpt").out.contains("--resume link.ckpt"));
     assert!(folder.path().join("link.ckpt").is_symlink());
     assert!(std::fs::metadata(folder.path().join("target.ckpt")).unwrap().len() > 100);
-    // Twice in a row: the second replaces the first.
+    // Twice in a row: the second checkpoint replaces the first.
     assert!(run("again.ckpt").out.contains("--resume again.ckpt"));
     assert!(run("again.ckpt").out.contains("--resume again.ckpt"));
     run("/dev/null");
@@ -352,7 +354,7 @@ fn a_checkpoint_replaces_only_a_checkpoint() {
     assert!(!folder.path().join("again.ckpt.partial").exists());
 }
 
-/// Constants from the command line, bytes that are not UTF-8, deadlocks left out.
+/// Constants from the command line, bytes that are not UTF-8, and ignored deadlocks.
 #[test]
 fn descriptions_come_as_they_are() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The contract of `check` and `certify`: exit codes, JSON, order, and what bad input does.
+//! The contract of `check` and `certify`: exit codes, JSON, order, and handling of bad input.
 
 mod support;
 
@@ -158,7 +158,7 @@ fn a_history_that_no_model_applies_to_is_refused() {
             assert_eq!(ran.lines().len(), 1, "{file} {model}");
             let words = match *model {
                 "cc" => "cc does not",
-                // Calls are judged by models of objects, if it is clear which object they are of.
+                // Calls are judged by models of objects, if the object can be inferred.
                 _ => "these may be calls of map or kv",
             };
             assert!(ran.err.contains(file) && ran.err.contains(words), "{}", ran.err);
@@ -185,7 +185,7 @@ fn saved_verdicts_are_certified_and_forged_ones_rejected() {
     assert_eq!(ran.code, 1);
     assert!(ran.out.contains("rejected"), "{}", ran.out);
 
-    // What a proof about another history names may be missing in this one.
+    // An operation named in a proof about another history may be missing in this one.
     folder.write("elsewhere.jsonl", verdicts.replace("\"t0:1\"", "\"t0:7\""));
     let ran = folder.run("certify elsewhere.jsonl");
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
@@ -277,7 +277,7 @@ fn a_batch_that_is_killed_leaves_complete_lines() {
         .stdout(out)
         .spawn()
         .unwrap();
-    // Whenever it dies, it dies between lines.
+    // Whenever it is killed, the output ends with a whole line.
     while folder.read("out.jsonl").is_empty() {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
         std::thread::yield_now();
@@ -318,7 +318,7 @@ fn many_histories_take_a_line_each_and_a_table() {
          cc              2          0          0\n\
          ccv             2          0          0\n"
     );
-    // What is violated is explained, unless only the strongest models are asked for.
+    // Violations are explained, unless only the strongest models are requested.
     let ran = folder.run("check a.hist b.hist --model cc");
     assert_eq!(ran.code, 1);
     assert!(ran.out.contains("consistent\n\nb.hist: 2 sessions"), "{}", ran.out);
@@ -337,7 +337,7 @@ fn proofs_that_are_nested_deep_are_read_again() {
     folder.write("lost.hist", LOST);
     let judged = folder.run("check lost.hist --model cc --format json").lines().remove(0);
     let digest = judged["digest"].as_str().unwrap().to_owned();
-    // Each premise rests on another that says the same, which proves nothing.
+    // Each premise has the same edge as its own premise, which proves nothing.
     let edge = r#"{"from":"t0:0","to":"t0:1","relation":"po""#;
     let line = |depth: usize| {
         let (open, close) = (format!("{edge},\"because\":[").repeat(depth), "]}".repeat(depth));
@@ -368,7 +368,7 @@ fn a_device_is_written_and_not_replaced() {
     assert!(!std::fs::metadata("/dev/full").unwrap().is_file());
     let ran = folder.run("generate -n 10 -o /dev/stdout");
     assert_eq!((ran.code, ran.out), (0, folder.run("generate -n 10").out), "{}", ran.err);
-    // A folder is refused before anything is done.
+    // A folder is rejected before any work is done.
     let ran = folder.run("generate -n 10 -o .");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("Is a directory"), "{}", ran.err);

@@ -1,4 +1,4 @@
-//! `contrast` and `record`, from the outside.
+//! `contrast` and `record`, run as commands.
 
 mod support;
 

@@ -1,7 +1,7 @@
-//! `consistory test` on real databases: what it writes, what it says, and what it leaves behind.
+//! `consistory test` on real databases: files, output and cleanup.
 //!
-//! Which anomalies a run sees is chance; the tests hold whatever it sees. With `CONSISTORY_DEEP=1` the
-//! violations that are known to be there must be found.
+//! The anomalies of a run are random; the tests must pass whatever occurs. With `CONSISTORY_DEEP=1`
+//! the known violations must be found.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use support::Folder;
 
-/// What a run ended with.
+/// Result of a run.
 struct Ended {
     code: i32,
     last: Value,
@@ -25,7 +25,7 @@ fn test(folder: &Folder, args: &str) -> Ended {
     Ended { code: ran.code, last, stderr: ran.err.clone() }
 }
 
-/// Says why a system cannot be tested here, if it cannot.
+/// Returns why a system cannot be tested here, if it cannot.
 fn is_missing(ended: &Ended) -> bool {
     let reasons = ["is not installed", "cannot be isolated"];
     let is_missing = ended.code == 2 && reasons.iter().any(|reason| ended.stderr.contains(reason));
@@ -39,8 +39,8 @@ fn is_deep() -> bool {
     std::env::var_os("CONSISTORY_DEEP").is_some()
 }
 
-/// Checks what every run must have: files, a last line that fits them, and verdicts that `check`
-/// confirms on the recorded history.
+/// Checks the common properties of all runs: files, a last line that matches them, and verdicts
+/// that `check` confirms on the recorded history.
 fn check_run(folder: &Folder, ended: &Ended, models: &str) {
     let Ended { code, last, stderr } = ended;
     assert!([0, 1, 3].contains(code), "exit code {code}: {stderr}");
@@ -113,7 +113,7 @@ fn wrong_usage_is_explained() {
         ("test sqlite --set journal=none", "is one of wal, delete"),
         ("test sqlite --faults kill", "`kill` needs a node, and there are no nodes"),
         ("test mariadb --faults kill,partition", "`partition` needs two nodes, and there is one"),
-        ("test sqlite --model chess", "no model is called `chess`"),
+        ("test sqlite --model chess", "there is no model `chess`"),
         ("test sqlite --model ser", "ser"),
         ("test etcd --workload queue", "it can run register, "),
         ("test redis --faults earthquake", "there is no fault `earthquake`"),
@@ -169,7 +169,7 @@ fn a_broken_store_is_found_out() {
         return;
     }
     check_run(&folder, &ended, "cc,sc");
-    // Every write is invisible on the other node for a tenth of a second.
+    // On the other node, every write stays invisible for a tenth of a second.
     assert_eq!(ended.code, 1, "{}{}", ended.last, ended.stderr);
 }
 
@@ -226,7 +226,7 @@ fn etcd_keeps_linearizable_reads_under_faults() {
 #[test]
 fn postgres_answers_and_survives_a_kill() {
     let folder = Folder::new();
-    // Whichever fault ends first, the server is started once.
+    // Whichever fault ends first, the server is started only once.
     let ended = test(&folder, "postgres --faults kill+disk-full --time 6s");
     if is_missing(&ended) {
         return;
@@ -251,13 +251,13 @@ fn what_was_found_is_tried_again() {
     }
     check_run(&folder, &ended, "cc,sc");
     assert!(!folder.path().join("run/last-line.json").exists());
-    // One line has it all.
+    // One line contains all results.
     let again = &ended.last["reproduced"];
     assert_eq!(ended.last["system"], "command");
     match ended.code {
         1 => {
             assert_eq!((&again["runs"], &again["clients"]), (&1.into(), &3.into()));
-            // The report of the first run has it too.
+            // The report of the first run contains them too.
             let seen = &again["seen"];
             let report = folder.read_report("run/report.html");
             let fact = format!(": a violation in {seen} of 1 runs\"]");
@@ -268,7 +268,7 @@ fn what_was_found_is_tried_again() {
     }
 }
 
-/// PostgreSQL's answers come late after a pause; none of them may be taken for another one's.
+/// PostgreSQL's answers come late after a pause; none may be matched with another request.
 #[test]
 fn postgres_serializes_transactions_through_a_pause() {
     let folder = Folder::new();
@@ -280,8 +280,8 @@ fn postgres_serializes_transactions_through_a_pause() {
     assert_ne!(ended.code, 1, "{}", ended.last);
 }
 
-/// Reads what was measured of a fault: round trips that were answered, of how many, and the median in
-/// milliseconds.
+/// Returns the measurements of a fault: number of answered round trips, number of attempts, and
+/// median in milliseconds.
 fn measured(folder: &Folder, event: &str) -> Vec<(u32, u32, f64)> {
     let faults = folder.read("run/faults.jsonl");
     let lines = faults.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -312,7 +312,7 @@ fn slow_and_lossy_links_are_what_they_say() {
             panic!("one fault begins and ends: {}", ended.last)
         };
         if fault == "slow" {
-            // 50 ms each way; a busy machine can only add to it.
+            // 50 ms in each direction; a busy machine can only increase it.
             assert!(median >= 100.0 && answered > 0, "{median} ms, {answered} answered");
         } else {
             // 0.7 * 0.7 of the round trips survive.
@@ -350,11 +350,11 @@ fn clients_stop_after_their_operations() {
     let folder = Folder::new();
     let ended = test(&folder, "sqlite --time 60s --operations 20 --clients 3 --keys 2");
     check_run(&folder, &ended, "cc,sc");
-    // Each client's own, and the last read of each key.
+    // The requests of each client, and the last read of each key.
     assert_eq!(ended.last["operations"], 3 * 20 + 2);
 }
 
-/// Returns all processes below another one.
+/// Returns all descendants of a process.
 fn below(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     loop {
@@ -376,7 +376,7 @@ fn below(root: u32) -> Vec<u32> {
     }
 }
 
-/// Kills the child whatever happens to the test.
+/// Kills the child at the end of the test, even if the test fails.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -429,7 +429,7 @@ fn a_run_that_is_killed_inside_is_no_verdict() {
     while std::fs::read_to_string(&history).map_or(0, |text| text.lines().count()) < 50 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    // The first processes below are unshare and the program inside, in whatever order.
+    // The first descendants are `unshare` and the inner process, in any order.
     let inside = below(outside).into_iter().skip(1).find(|pid| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.ends_with(b"\0") && !words.starts_with(b"unshare") && !words.starts_with(b"setpriv")

@@ -1,12 +1,12 @@
-//! The pages are true: their examples run, their pictures are the tool's, their links lead somewhere.
+//! The pages are correct: their examples run, their pictures are current, and their links resolve.
 //!
-//! In `docs/*.md` and `README.md` a fenced block whose info string has `file=NAME` is written to
-//! that file, in a folder of the page's own, beside the repository's `corpus` and `models`. In a
-//! `console` block each line `$ COMMAND` is run there by a shell, from the first block of the page
-//! to the last, and what it prints must be what the page shows below it. Only commands that start
-//! with one of [`RUN`] are run. Times are not compared, nor is how wide a column is; and JSON may be
-//! laid out in another way. `UPDATE_EXPECT=1 cargo test -p consistory-cli --test docs` rewrites the pages
-//! and the pictures.
+//! In `docs/*.md` and `README.md`, a fenced block whose info string contains `file=NAME` is written
+//! to that file, in a folder of the page, next to links to the repository's `corpus` and `models`.
+//! In a `console` block each line `$ COMMAND` is run there by a shell, from the first block of the
+//! page to the last, and its output must match the lines below it. Only commands that start with
+//! one of [`RUN`] are run. Times and the widths of columns are not compared, and JSON may be
+//! formatted differently. `UPDATE_EXPECT=1 cargo test -p consistory-cli --test docs` rewrites the
+//! pages and the pictures.
 
 mod support;
 
@@ -19,10 +19,10 @@ use expect_test::expect_file;
 use serde_json::Value;
 use support::Folder;
 
-/// What a command of a page may start with; all of them are harmless.
+/// Beginnings of the commands that are run; all of them are harmless.
 const RUN: [&str; 5] = ["consistory", "cat", "echo", "gzip", "ls"];
 
-/// Folders that hold no pages of ours.
+/// Folders without pages of this project.
 const FOREIGN: [&str; 6] =
     [".git", "benches/out", "fuzz/artifacts", "fuzz/corpus", "mutants.out", "target"];
 
@@ -141,11 +141,11 @@ fn every_dependency_is_accounted_for() {
 /// A page whose examples were run.
 #[derive(Default)]
 struct Page {
-    /// The page with what was printed.
+    /// Text of the page with the actual output.
     text: String,
-    /// What is not as the page shows it.
+    /// Differences between the page and the actual output.
     wrong: Vec<String>,
-    /// How many commands were run.
+    /// Number of commands that were run.
     run: usize,
 }
 
@@ -211,7 +211,7 @@ impl Page {
     }
 }
 
-/// Where the examples of a page are run.
+/// Environment in which the examples of a page are run.
 struct Shell {
     folder: Folder,
     path: String,
@@ -228,7 +228,8 @@ impl Shell {
         Shell { folder, path }
     }
 
-    /// Returns what a command prints on both streams; `$?` is the exit code of the one before.
+    /// Returns the output of a command on both streams; `$?` is the exit code of the previous
+    /// command.
     fn run(&self, command: &str, code: &mut i32) -> String {
         let script = format!("exec 2>&1; (exit {code}); {command}");
         let output = Command::new("sh")
@@ -239,13 +240,13 @@ impl Shell {
             .unwrap();
         *code = output.status.code().expect("it was not killed");
         let text = String::from_utf8(output.stdout).unwrap();
-        // A page ends a block right after the last line.
+        // A block of a page ends right after its last line.
         let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
         if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
     }
 }
 
-/// Returns whether a page shows what was printed, but for times and layout.
+/// Checks whether a page shows the actual output, ignoring times and layout.
 fn is_same(shown: &str, printed: &str) -> bool {
     let plain = |text: &str| -> Vec<String> { text.lines().map(without_times).collect() };
     plain(shown) == plain(printed)
@@ -255,7 +256,7 @@ fn is_same(shown: &str, printed: &str) -> bool {
 /// Units of times.
 const UNITS: [&str; 3] = ["µs", "ms", "s"];
 
-/// Replaces times, and runs of spaces and of the lines of tables by one of each.
+/// Replaces times by a placeholder, and runs of spaces and table lines by a single one.
 fn without_times(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.split_whitespace() {
@@ -293,7 +294,7 @@ fn json(text: &str) -> Option<Vec<Value>> {
     Some(values)
 }
 
-/// Lists the pages of a folder, those of its folders not among them.
+/// Lists the pages of a folder, without its subfolders.
 fn pages(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<PathBuf> =
@@ -329,7 +330,7 @@ fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, link)| !link.contains("://") && !link.starts_with("mailto:"))
 }
 
-/// Returns the names by which a page's headings are linked to.
+/// Returns the anchors of a page's headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut is_fenced = false;
     let headings = text.lines().filter(|line| {

@@ -1,5 +1,5 @@
-//! What comes in at the door: inputs that were once read as something else, limits of time and memory
-//! that hold in every phase, and failures of the system at every point.
+//! Robustness: inputs that were once misread, limits of time and memory that hold in every phase,
+//! and failures of the system at every point.
 
 mod support;
 
@@ -15,7 +15,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/doors")
 }
 
-/// Makes a folder with a copy of every file of the corpus.
+/// Creates a folder with a copy of every file of the corpus.
 fn copied() -> Folder {
     let folder = Folder::new();
     for file in std::fs::read_dir(corpus()).unwrap() {
@@ -46,8 +46,8 @@ fn every_input_is_read_as_it_was_meant() {
     assert!(untried.is_empty() && tried >= 18, "no line for {untried:?}");
 }
 
-/// Runs the binary under a small Python program that measures it, and returns the code, what was
-/// printed, the processor time in seconds and the most memory in MiB.
+/// Runs the binary under a small Python program that measures it, and returns the exit code, the
+/// output, the processor time in seconds and the peak of memory in MiB.
 fn measured(folder: &Folder, args: &str) -> (i32, String, f64, f64) {
     const MEASURE: &str = "import resource, subprocess, sys
 run = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -70,7 +70,7 @@ print(run.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)";
 /// Store buffering on two processors.
 const SB: &str = "X86 sb\n{ x=0; y=0; }\n P0 | P1 ;\n MOV [x],$1 | MOV [y],$1 ;\n MOV EAX,[y] | MOV EAX,[x] ;\nexists (0:EAX=0 /\\ 1:EAX=0)\n";
 
-/// Makes calls of a queue with two values, all of whose sessions overlap, that fits no order.
+/// Creates calls of a queue with two values in overlapping sessions that are not linearizable.
 fn hard_queue(sessions: u64, rounds: u64) -> String {
     let mut random = consistory_testkit::Random(9);
     let mut text = String::new();
@@ -90,8 +90,8 @@ fn hard_queue(sessions: u64, rounds: u64) -> String {
     text
 }
 
-/// The limits hold: nothing takes more than a fifth beyond, or a tenth of a second, beside what the
-/// program takes for nothing.
+/// The limits hold: no command exceeds a limit by more than a fifth or a tenth of a second, in
+/// addition to the cost of running the program without work.
 #[test]
 fn limits_hold_while_reading_judging_and_certifying() {
     let folder = copied();
@@ -121,7 +121,8 @@ fn limits_hold_while_reading_judging_and_certifying() {
             32,
         ),
         ("check queue.hist --object queue --budget 1s --memory 48MiB", 6.0, 48),
-        // Two histories at a time may take the limit twice, and the one that is read half of it.
+        // Two histories judged in parallel may use the limit twice, and the one being read half of
+        // it.
         (
             "check queue.hist queue.hist queue.hist --object queue --budget 1s --memory 32MiB --jobs 2",
             18.0,
@@ -130,7 +131,7 @@ fn limits_hold_while_reading_judging_and_certifying() {
         ("check repeated.hist --model sc --budget 300ms --memory 64MiB --jobs 1", 0.6, 64),
         ("check long.jsonl --model cc --budget 50ms --memory 64MiB --jobs 1", 0.1, 64),
         ("check long.jsonl --model cc --memory 12MiB --jobs 1", 60.0, 12),
-        // Deciding and certifying take three to five times as much as they may have.
+        // Deciding and certifying would take three to five times the limit.
         ("check long.jsonl --from jsonl --model cc --budget 20ms --jobs 1", 0.1, 64),
         ("check wide.jsonl --from jsonl --model ccv --budget 50ms --jobs 1", 0.1, 80),
         ("check /dev/zero --from hist --budget 5s --memory 64MiB", 5.0, 64),
@@ -146,7 +147,7 @@ fn limits_hold_while_reading_judging_and_certifying() {
         let (code, text, time, memory) = measured(&folder, args);
         assert!(code == 2 || code == 3, "{args}: {code}\n{text}");
         assert!(!text.contains("panicked"), "{args}\n{text}");
-        // Processor time: what a loaded machine does to the clock is not the program's fault.
+        // Processor time is measured, because the clock depends on the load of the machine.
         let most = (seconds * 1.2_f64).max(seconds + 0.1) + idle_time + 0.1;
         assert!(time <= most, "{args}: {time} s of {seconds} s\n{text}");
         let most = f64::from(mebibytes) * 1.2 + idle_memory + 4.0;
@@ -157,7 +158,7 @@ fn limits_hold_while_reading_judging_and_certifying() {
     }
 }
 
-/// Makes a test of four processors with seven accesses each, which has very many executions.
+/// Creates a test of four processors with seven accesses each, which has very many executions.
 fn wide_litmus() -> String {
     const ACCESSES: usize = 7;
     let access = |line: usize, processor: usize| {
@@ -175,8 +176,9 @@ fn wide_litmus() -> String {
     )
 }
 
-/// Every engine stops at its limits of time and memory, by the processor time and the memory that the
-/// system counts: nothing takes more than a fifth beyond, or a tenth of a second.
+/// Every engine stops at its limits of time and memory, measured by processor time and by the
+/// memory that the system counts: no command exceeds a limit by more than a fifth or a tenth of a
+/// second.
 #[test]
 fn every_engine_keeps_its_limits() {
     let folder = Folder::new();
@@ -208,7 +210,7 @@ fn every_engine_keeps_its_limits() {
         assert_eq!(judged.code, 0, "{}", judged.err);
         folder.write(file, judged.out);
     }
-    // Command, seconds and MiB that it may take; the histories and models need many times as much.
+    // Command, limits in seconds and MiB; the histories and models would need many times as much.
     let mut rows: Vec<(String, f64, u32)> = Vec::new();
     for model in ["cc", "ccv", "cm", "ccm", "wccm", "wsc", "sc", "wtso", "tso", "pso", "rmo"] {
         let limits = "--budget 100ms --memory 24MiB --jobs 1";
@@ -232,7 +234,7 @@ fn every_engine_keeps_its_limits() {
         ("check txn.hist --model rc,ra,tcc --budget 3ms --jobs 1", 0.03, 32),
         ("check txn.hist --model psi,pc,si,ser --budget 3ms --jobs 1", 0.03, 32),
         ("check lists.hist --model ser --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
-        // Ends while it is decided, and while it is read.
+        // One stops while it is decided, the other while it is read.
         ("check lists.hist --model ser --memory 15500KiB --jobs 1", 60.0, 16),
         ("check lists.hist --model ser --memory 8MiB --jobs 1", 60.0, 8),
         ("check lists.hist --anomalies --budget 5ms --memory 64MiB --jobs 1", 0.1, 64),
@@ -257,7 +259,7 @@ fn every_engine_keeps_its_limits() {
             48,
         ),
         ("litmus generate --model rmo --bound 9 --output suite --budget 200ms --jobs 1", 0.25, 48),
-        // A long time passes and many megabytes are filled before the first program of the last size.
+        // Much time and memory is used before the first program of the largest size.
         (
             "litmus contrast --left sc --right sc --right-style operational --bound 8 --budget 3s --jobs 1",
             3.0,
@@ -277,7 +279,7 @@ fn every_engine_keeps_its_limits() {
     let mut wrong = String::new();
     for (args, seconds, mebibytes) in rows {
         let (code, text, time, memory) = measured(&folder, &args);
-        // Reading has a tenth of a second at least.
+        // Reading has at least a tenth of a second.
         let reading =
             if args.starts_with("check") || args.starts_with("kernel") { 0.1 } else { 0.0 };
         let in_time = time <= (seconds * 1.2).max(seconds + 0.1) + idle_time + reading;
@@ -291,7 +293,7 @@ fn every_engine_keeps_its_limits() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What a line of verdicts names may be somebody's pipe or device, from which reading never ends.
+/// A file named in a line of verdicts may be a pipe or a device, from which reading never ends.
 #[cfg(unix)]
 #[test]
 fn a_line_of_verdicts_cannot_name_a_device() {
@@ -315,7 +317,7 @@ fn a_line_of_verdicts_cannot_name_a_device() {
     assert_eq!(folder.run("certify verdicts.json").code, 0);
 }
 
-/// The times of the verdicts add up to what the run took, and each model has its own.
+/// The times of the verdicts add up to the time of the run, and each model has its own time.
 #[test]
 fn times_are_the_whole_truth() {
     let folder = Folder::new();
@@ -327,7 +329,7 @@ fn times_are_the_whole_truth() {
     for (args, outside) in [
         ("check queue.hist --object queue --budget 200ms --jobs 1 --format json", 0.05),
         ("check queue.hist --object queue --memory 24MiB --jobs 1 --format json", 0.05),
-        // Reading and printing are outside.
+        // Reading and printing are not included.
         ("check long.hist --model cc,ccv,cm,sc,tso --jobs 1 --format json", 0.3),
     ] {
         let (code, text, time, _) = measured(&folder, args);
@@ -345,8 +347,9 @@ fn times_are_the_whole_truth() {
     }
 }
 
-/// Runs a command with the n-th point of a kind failing, for every n until none is reached; every run
-/// ends by itself with a documented code and a message, and prints whole lines.
+/// Runs a command with the n-th point of a kind failing, for every n until no further point is
+/// reached. Every run must end by itself with a documented exit code and a message, and print whole
+/// lines.
 fn survive(folder: &Folder, point: &str, args: &str, codes: &[i32]) -> u64 {
     for nth in 1..=MOST_POINTS {
         let output = folder
@@ -374,13 +377,13 @@ fn survive(folder: &Folder, point: &str, args: &str, codes: &[i32]) -> u64 {
     panic!("{point}: more than {MOST_POINTS} points in {args}");
 }
 
-/// A protocol with a load that returns what nobody stored last.
+/// A protocol with a load that returns a value other than the last one stored.
 const BROKEN: &str = "type P: scalarset(2); V: 0..1;\n--@ data V\nvar memory: V; other: V;\n\
 ruleset p: P do\n--@ load proc=p from=other\nrule \"load\" true ==> begin end;\nruleset v: V do\n\
 --@ store proc=p\nrule \"store\" true ==> begin memory := v; end; end; end;\n\
 startstate begin memory := 0; other := 0; end;\n";
 
-/// More points than any of the commands here reaches.
+/// More points of failure than any of these commands reaches.
 const MOST_POINTS: u64 = 400;
 
 #[test]
@@ -462,7 +465,8 @@ fn every_command_survives_every_failure() {
     assert!(!folder.path().join("out.edn.partial").exists());
 }
 
-/// Asks the page at an address about a history; `None` if the connection was closed without an answer.
+/// Sends a history to the page at an address; `None` if the connection was closed without an
+/// answer.
 fn asked(address: &str) -> Option<String> {
     let (host, token) = address.trim().strip_prefix("http://")?.split_once("/?token=")?;
     let body = r#"{"kind":"history","text":"t0: w(x,1)\nt1: r(x,1) r(x,0)","models":["cc"]}"#;
@@ -481,7 +485,7 @@ fn asked(address: &str) -> Option<String> {
     complete.map(|(_, body)| body.to_owned())
 }
 
-/// A connection that fails is closed, and the next one is served.
+/// After a failure the connection is closed, and the next one is served.
 #[cfg(unix)]
 #[test]
 fn the_page_survives_every_failure() {
@@ -520,7 +524,7 @@ fn the_page_survives_every_failure() {
     assert!(reached > 5, "only {reached} points were reached");
 }
 
-/// The name of a file forges no line and changes no colour, whichever command prints it.
+/// The name of a file cannot forge a line or change a colour, whichever command prints it.
 #[cfg(unix)]
 #[test]
 fn names_of_files_do_nothing_to_a_terminal() {
@@ -558,7 +562,7 @@ fn names_of_files_do_nothing_to_a_terminal() {
     }
 }
 
-/// What stands beside a place that is written to is somebody else's.
+/// A file next to the output belongs to somebody else and is kept.
 #[test]
 fn a_file_beside_the_output_stays() {
     let folder = Folder::new();
@@ -570,8 +574,8 @@ fn a_file_beside_the_output_stays() {
     assert!(!folder.path().join("b.jsonl.partial1").exists());
 }
 
-/// A file that is named as the output appears when it is complete, and a run that was killed leaves
-/// nothing: neither a part of the output nor a file beside it.
+/// A file named as the output appears when it is complete, and a killed run leaves neither a part
+/// of the output nor a temporary file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_killed_run_leaves_the_output_as_it_was() {
@@ -596,7 +600,7 @@ fn a_killed_run_leaves_the_output_as_it_was() {
     assert!(folder.read("out.jsonl").len() > 100_000);
 }
 
-/// A signal ends the program between two lines, and by that signal.
+/// A signal ends the program between two lines, and the exit status shows the signal.
 #[cfg(target_os = "linux")]
 #[test]
 fn signals_do_not_cut_lines() {
@@ -620,7 +624,7 @@ fn signals_do_not_cut_lines() {
     assert!(interrupted > 0, "every run was done before it was interrupted");
 }
 
-/// A certificate that was left out because it is large says nothing against the rest of its line.
+/// A certificate that was left out because it is large does not invalidate the rest of its line.
 #[test]
 fn a_line_without_a_large_certificate_is_not_rejected() {
     let folder = Folder::new();
@@ -633,7 +637,7 @@ fn a_line_without_a_large_certificate_is_not_rejected() {
     assert!(out.ends_with(" 0 rejected, 0 undecided\n"), "{out}");
 }
 
-/// Tiny readers and writers of every format, in Python, agree with ours about random histories, and
+/// Small readers and writers of every format, in Python, agree with ours on random histories, and
 /// the verdicts do not depend on the format.
 #[test]
 fn every_format_means_what_a_tiny_reader_says() {

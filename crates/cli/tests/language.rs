@@ -1,7 +1,7 @@
-//! The prose of the repository is plain English: phrases of its old dialect do not come back.
+//! The prose of the repository is plain English: phrases of its old dialect are refused.
 //!
-//! CONTRIBUTING.md has the glossary. This test refuses only the worst of what a reader elsewhere
-//! would stumble over; it cannot tell whether a sentence is good.
+//! CONTRIBUTING.md has the glossary. This test refuses only a few phrases; it cannot decide whether
+//! a sentence is clear.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ const REFUSED: [(&str, &str); 34] = [
     ("is none that", "`is unknown`, `is not supported`"),
 ];
 
-/// Adds the sources and pages below a folder that people read.
+/// Adds the sources and pages of a folder.
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -82,13 +82,13 @@ fn no_page_and_no_comment_uses_the_old_dialect() {
     assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
 
-/// Finds what stands on a page for something that is still to be written, such as `@TABLE@` or a to-do.
+/// Finds a placeholder for text that is still to be written, such as `@TABLE@` or a to-do.
 fn placeholder(line: &str) -> Option<&str> {
     let words = ["TODO", "FIXME", "TBD", "XXX", "not been measured yet", "not measured yet"];
     let is_name = |text: &str| {
         text.len() > 2 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
     };
-    // Between two signs `@`: every piece but the first and the last.
+    // Text between two signs `@`: every piece except the first and the last.
     let pieces: Vec<&str> = line.split('@').collect();
     let inner = pieces.get(1..pieces.len() - 1).unwrap_or_default();
     inner

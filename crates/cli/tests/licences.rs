@@ -1,11 +1,11 @@
-//! Every dependency has a licence that goes with ours, and our packages can be published.
+//! Every dependency has a licence that is compatible with ours, and our packages can be published.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// Licences that may be mixed with MIT OR Apache-2.0 in a binary.
+/// Licences that may be combined with MIT OR Apache-2.0 in a binary.
 const ACCEPTED: [&str; 10] = [
     "MIT",
     "Apache-2.0",
@@ -41,7 +41,7 @@ fn every_dependency_has_an_accepted_licence() {
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
-/// Returns what `cargo metadata` says of the workspace and of everything it depends on.
+/// Returns the metadata of Cargo for the workspace and all its dependencies.
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--quiet", "--all-features"])
@@ -82,7 +82,7 @@ fn every_published_package_says_what_a_registry_shows() {
     }
 }
 
-/// Returns a field that has to be text.
+/// Returns a field that must be a text.
 fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object[field].as_str().unwrap_or_else(|| panic!("{}: no {field}", object["name"]))
 }

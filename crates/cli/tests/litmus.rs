@@ -144,7 +144,7 @@ fn a_definition_with_errors_is_shown_with_their_places() {
     folder.write("own.cat", "\"Own\"\nacyclic po | wr\n");
     let ran = folder.run("litmus outcomes SB.litmus --model own.cat");
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("nothing is called `wr` here") && ran.err.contains("own.cat:2:14"));
+    assert!(ran.err.contains("the name `wr` is unknown here") && ran.err.contains("own.cat:2:14"));
 }
 
 #[test]

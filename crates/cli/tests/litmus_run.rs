@@ -1,4 +1,4 @@
-//! `litmus run` and `litmus machines`, as people and programs see them.
+//! `litmus run` and `litmus machines`: printed text and JSON.
 
 mod support;
 
@@ -43,7 +43,8 @@ fn a_histogram_counts_every_run_and_nothing_forbidden() {
 
 #[test]
 fn what_the_model_forbids_is_flagged() {
-    // Whether the relaxed outcome shows is the processor's choice; what is said of it is ours.
+    // Whether the relaxed outcome occurs depends on the processor; the report must be correct in
+    // both cases.
     let folder = Folder::new();
     folder.write("SB.litmus", SB);
     if !RUNS {
@@ -52,7 +53,8 @@ fn what_the_model_forbids_is_flagged() {
     let ran = folder.run("litmus run SB.litmus --model sc --runs 100000");
     let relaxed = ran.out.contains("FORBIDDEN");
     assert_eq!(ran.code, i32::from(relaxed), "{}", ran.out);
-    let says = if relaxed { "SC FORBIDS what was seen in" } else { "SC allows all that was seen" };
+    let says =
+        if relaxed { "SC FORBIDS the outcomes of" } else { "SC allows every observed outcome" };
     assert!(ran.out.contains(says), "{}", ran.out);
 }
 
@@ -69,7 +71,7 @@ fn a_file_that_cannot_be_read_does_not_stop_the_others() {
 #[test]
 fn every_model_has_a_column_beside_what_was_seen() {
     let folder = Folder::new();
-    // The classic dialect, which only the reader of instruction sets knows.
+    // The classic dialect, which only the reader of instruction sets supports.
     let classic = SB.replace("$1", "1").replace("{ x=0; y=0; }", "{ };");
     folder.write("SB.litmus", &classic);
     let ran = folder.run("litmus run SB.litmus --model tso,x86tso --runs 1000 --format json");
@@ -82,7 +84,7 @@ fn every_model_has_a_column_beside_what_was_seen() {
     assert_eq!(models, ["tso", "x86tso"]);
     assert_eq!(lines[0]["outcomes"], lines[1]["outcomes"]);
     let text = folder.run("litmus run SB.litmus --model tso,x86tso --runs 1000").out;
-    assert!(text.contains("x86tso allows all that was seen"), "{text}");
+    assert!(text.contains("x86tso allows every observed outcome"), "{text}");
     let foreign = folder.run("litmus run SB.litmus --model nosuch --runs 10");
     assert_eq!(foreign.code, 2);
 }
@@ -114,7 +116,7 @@ fn tests_are_written_anew_and_translated() {
     assert!(folder.run("litmus convert SB.litmus --to lisa").out.starts_with("LISA SB"));
     let wrong = folder.run("litmus convert SB.litmus MP.litmus --to pdp11");
     assert_eq!(wrong.code, 2);
-    assert!(wrong.err.contains("no table of instructions is called `pdp11`"), "{}", wrong.err);
+    assert!(wrong.err.contains("there is no table of instructions `pdp11`"), "{}", wrong.err);
 }
 
 #[test]
@@ -126,5 +128,5 @@ fn machines_are_listed_and_drawn() {
     assert!(folder.run("litmus machines rmo --format svg").out.starts_with("<svg"));
     let unknown = folder.run("litmus machines pdp11");
     assert_eq!(unknown.code, 2);
-    assert!(unknown.err.contains("no machine is called `pdp11`"), "{}", unknown.err);
+    assert!(unknown.err.contains("there is no machine `pdp11`"), "{}", unknown.err);
 }

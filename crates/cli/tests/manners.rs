@@ -1,4 +1,4 @@
-//! Manners of the command line: defaults, colours, how much is printed, manual pages.
+//! Conventions of the command line: defaults, colours, amount of output, manual pages.
 
 mod support;
 

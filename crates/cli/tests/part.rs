@@ -1,4 +1,4 @@
-//! Shares of the work: the parts together are the whole, for every command that has `--part`.
+//! Shares of the work: for every command with `--part`, the parts together equal the whole run.
 
 mod support;
 
@@ -8,7 +8,7 @@ use support::{Folder, KEPT, LOST, Ran};
 /// Numbers of parts that are tried.
 const COUNTS: [u64; 4] = [1, 2, 7, 64];
 
-/// Removes what differs from run to run, or is a sum over the parts.
+/// Removes values that differ from run to run, and sums over the parts.
 fn comparable(line: &str) -> Value {
     fn clean(value: &mut Value) {
         match value {
@@ -47,7 +47,7 @@ fn part_files(count: u64) -> String {
     names.join(" ")
 }
 
-/// Checks that the parts of a command make the whole.
+/// Checks that the parts of a command equal the whole run.
 fn check_union(folder: &Folder, command: &str, counts: &[u64]) -> Vec<Vec<usize>> {
     let whole = folder.run(&format!("{command} --format json"));
     let mut sizes = Vec::new();
@@ -86,7 +86,7 @@ fn whole_files_are_dealt_out_when_there_are_many() {
     folder.write("in/broken.hist", "t0: nonsense(\n");
     let sizes = check_union(&folder, "check in --model cc", &COUNTS);
     assert!(sizes[3].iter().all(|&lines| lines > 0), "{:?}", sizes[3]);
-    // The broken file is reported by one part only.
+    // The malformed file is reported by one part only.
     let told: usize = (1..=7)
         .map(|part| folder.run(&format!("check in --model cc --format json --part {part}/7")))
         .filter(|ran| ran.err.contains("broken.hist"))
@@ -138,9 +138,9 @@ fn parts_of_the_atlas_are_the_whole() {
     assert!(ran.err.contains("--budget"), "{}", ran.err);
 }
 
-/// Threads do not do the same in every run, so the sums are compared: which programs were run, how often,
-/// and what they showed of a collection behind a lock. That every part has its own programs is a test of the
-/// harness.
+/// Runs of threads are not reproducible, so only sums are compared: the programs that were run, how
+/// often, and the results for a collection protected by a lock. A test of the harness checks that
+/// every part has its own programs.
 #[test]
 fn parts_of_a_campaign_are_the_whole() {
     let folder = Folder::new();
@@ -171,7 +171,7 @@ fn merge_refuses_what_is_not_the_whole() {
         assert!(ran.err.contains(why), "{args}: {}", ran.err);
     };
     refused("parts-2/1.jsonl", "1 of 2 parts are missing: 2");
-    refused("parts-2/1.jsonl parts-2/2.jsonl parts-2/1.jsonl", "part 1/2 is there twice");
+    refused("parts-2/1.jsonl parts-2/2.jsonl parts-2/1.jsonl", "part 1/2 occurs twice");
     let whole = folder.read("parts-2/1.jsonl");
     let lines: Vec<&str> = whole.lines().collect();
     folder.write("cut.jsonl", lines[..lines.len() - 1].join("\n") + "\n");
@@ -198,7 +198,7 @@ fn tables_add_up() {
     assert_eq!(row, ["cc", "6", "4", "0"]);
     assert_eq!(folder.read("all.jsonl").lines().count(), 10);
     assert!(!folder.read("all.jsonl").contains("\"place\""));
-    // What was merged can be certified as if it came from one run.
+    // The merged output can be certified like that of one run.
     assert_eq!(folder.run("certify all.jsonl").code, 0);
 }
 

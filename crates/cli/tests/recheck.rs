@@ -1,5 +1,5 @@
-//! Saved verdicts: `certify` looks at every claim of a line, and a second checker that shares nothing
-//! with this workspace, `dev/recheck.py`, accepts what is right and rejects what was forged.
+//! Saved verdicts: `certify` checks every claim of a line, and a second checker, `dev/recheck.py`,
+//! which shares no code with this workspace, accepts correct certificates and rejects forged ones.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 use support::Folder;
 
-/// Runs the second checker on a file of a folder; returns its exit code and what it printed.
+/// Runs the second checker on a file of a folder; returns its exit code and its output.
 fn recheck(folder: &Folder, file: &str) -> (Option<i32>, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/recheck.py");
     let output = Command::new("python3")
@@ -21,7 +21,7 @@ fn recheck(folder: &Folder, file: &str) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Makes histories of several memories, some with planted violations and repeated values, and
+/// Generates histories of several memories, some with planted violations and repeated values, and
 /// judges them.
 fn judged() -> Folder {
     let folder = Folder::new();
@@ -88,7 +88,7 @@ fn verdicts_that_are_turned_round_are_rejected() {
     );
 }
 
-/// Makes histories of transactions on stores of every level, and judges them by every level.
+/// Generates histories of transactions on stores of every level, and judges them by every level.
 fn judged_levels(order: &str) -> Folder {
     let folder = Folder::new();
     let count = if std::env::var_os("CONSISTORY_DEEP").is_some() { 60 } else { 4 };
@@ -161,11 +161,11 @@ fn both_checkers_reject_the_same_damaged_proofs_of_isolation_levels() {
     };
     let (ours, other) = (counts(&ran.out), counts(&text));
     assert_eq!(ours, other, "{}\n{text}", ran.out);
-    // A commit order that was turned round may happen to be another one.
+    // A reversed commit order may be valid as well.
     assert!(ours[0] * 50 < ours[1], "{}", ran.out);
 }
 
-/// Turns a verdict round, or breaks an edge or the order of its certificate.
+/// Reverses a verdict, or damages an edge or the order of its certificate.
 fn damage(result: &mut Value, random: &mut consistory_testkit::Random) {
     let how = random.below(4);
     let is_consistent = result["verdict"] == "consistent";
@@ -202,7 +202,7 @@ fn damage(result: &mut Value, random: &mut consistory_testkit::Random) {
     }
 }
 
-/// Judges one history, changes its line, and returns what `certify` makes of it.
+/// Judges one history, changes its line, and returns the result of `certify`.
 fn certified(change: impl Fn(&mut String)) -> (i32, String) {
     let folder = Folder::new();
     folder.write("mp.hist", "t0: w(x,1) w(y,1)\nt1: r(y,1) r(x,0)\n");
@@ -237,7 +237,7 @@ fn every_claim_of_a_line_is_looked_at() {
         let (code, text) = replaced(from, to);
         assert_eq!(code, expected, "{from} by {to}: {text}");
     }
-    // Where nothing is checked, nothing is proved.
+    // If nothing is checked, nothing is proved.
     let (code, _) = certified(|line| *line = String::new());
     assert_eq!(code, 3);
 }
@@ -261,7 +261,7 @@ fn an_interrupted_batch_goes_on() {
     };
     let lines: Vec<&str> = whole.out.lines().collect();
     for kept in 0..=lines.len() {
-        // The last line was cut off.
+        // The last line is incomplete.
         let mut text: String = lines[..kept].iter().map(|line| format!("{line}\n")).collect();
         text += "{\"source\":\"a.hi";
         folder.write("out.jsonl", &text);
@@ -284,7 +284,7 @@ fn an_interrupted_batch_goes_on() {
     assert_eq!((ran.code, folder.read("mine.txt").len()), (2, 30), "{}", ran.err);
 }
 
-/// Verdicts on what an input was turned into are still verdicts on the input.
+/// Verdicts on a converted history are verdicts on the original input.
 #[test]
 fn converted_histories_are_certified_and_resumed() {
     let folder = Folder::new();

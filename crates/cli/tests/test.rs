@@ -1,4 +1,5 @@
-//! `consistory test` on collections of the JDK: what must be found and what must not.
+//! `consistory test` on collections of the JDK: known violations are found, and correct methods
+//! pass.
 
 mod support;
 

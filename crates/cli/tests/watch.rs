@@ -77,13 +77,13 @@ fn what_is_generated_as_it_happens_can_be_watched() {
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{object}: {}", ran.out);
         assert!(ran.out.starts_with("consistent: 400 operations"), "{object}: {}", ran.out);
     }
-    // A violation that was planted is found, and it is found again in what was recorded.
+    // A planted violation is found online, and again in the recording.
     let planted = "generate --object register --events -n 400 --plant 1 --seed 7";
     folder.write("planted.jsonl", folder.run(planted).out);
     assert_eq!(folder.run("watch planted.jsonl --object register").code, 1);
     let check = "check planted.jsonl --object register --model linearizability";
     assert_eq!(folder.run(check).code, 1);
-    // Events are of one object's one run.
+    // Events describe one run of one object.
     assert_eq!(folder.run("generate --events").code, 2);
     assert_eq!(folder.run("generate --object set --events --count 2").code, 2);
 }
@@ -130,7 +130,7 @@ fn bad_lines_and_limits_have_their_own_exit_codes() {
     let ran = folder.run_with("watch --object deque --configurations 100", many.as_bytes());
     assert_eq!(ran.code, 3);
     assert!(ran.out.starts_with("undecided at t0:0: more than 100 configurations"), "{}", ran.out);
-    // A queue's calls are judged without configurations; what is wrong is found all the same.
+    // A queue's calls are judged without configurations; the violation is still found.
     let many = many.replace("addLast", "enqueue");
     let ran = folder.run_with("watch --object queue --configurations 100", many.as_bytes());
     assert_eq!(ran.code, 0, "{}", ran.out);
@@ -160,7 +160,7 @@ fn a_growing_file_is_followed() {
         .unwrap();
     let path = folder.path().join("events.jsonl");
     let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
-    // A line comes in pieces.
+    // A line arrives in pieces.
     for line in BAD {
         for piece in [&line[..10], &line[10..], "\n"] {
             file.write_all(piece.as_bytes()).unwrap();
@@ -174,7 +174,7 @@ fn a_growing_file_is_followed() {
     assert_eq!(ran.code, 2, "a register has no such methods: {}", ran.out);
 }
 
-/// Starts a watch that listens, and gives where.
+/// Starts a watch that listens; returns its address.
 fn listening(folder: &Folder, args: &str) -> (Child, BufReader<ChildStderr>, String) {
     let mut child = folder.command(args).stdin(Stdio::null()).spawn().unwrap();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
@@ -197,7 +197,7 @@ fn connections_are_taken_and_each_line_is_answered() {
         let (stream, reader) = (&mut streams[i % 2], &mut readers[i % 2]);
         writeln!(stream, "{line}").unwrap();
         let mut answer = String::new();
-        // Whatever comes after the end is not answered.
+        // Lines after the end are not answered.
         if reader.read_line(&mut answer).is_ok() && !answer.is_empty() {
             assert_eq!(answer, "ok\n");
         }
@@ -222,13 +222,13 @@ fn a_unix_socket_is_listened_at_and_removed() {
     assert_eq!(output.status.code(), Some(0), "{shown}");
     assert!(shown.starts_with("consistent: 3 operations in 6 lines"), "{shown}");
     assert!(!folder.path().join("watch.socket").exists());
-    // Nothing that was there before is removed: a file, or a socket that somebody left.
+    // An existing file or socket is not removed.
     folder.write("file.txt", "mine");
     drop(UnixListener::bind(folder.path().join("old.socket")).unwrap());
     for name in ["file.txt", "old.socket"] {
         let ran = folder.run(&format!("watch --listen ./{name} --object queue"));
         assert_eq!(ran.code, 2, "{name}");
-        assert!(ran.err.contains("there is something already"), "{}", ran.err);
+        assert!(ran.err.contains("the path already exists"), "{}", ran.err);
         assert!(std::fs::symlink_metadata(folder.path().join(name)).is_ok(), "{name}");
     }
 }
@@ -290,7 +290,7 @@ fn isolation_levels_are_judged_while_transactions_come() {
     assert!(ran.out.starts_with(first), "{}", ran.out);
     assert!(ran.out.contains("\nsi: consistent\n(2 transactions in 4 lines)\n"), "{}", ran.out);
 
-    // The same as calls of `txn`, as events and with times.
+    // The same history as calls of `txn`, as events and with times.
     let calls = [
         r#"{"type":"invoke","session":"t0","call":"txn","args":[[["append","x",1],["r","y",null]]]}"#,
         r#"{"type":"invoke","session":"t1","call":"txn","args":[[["append","y",1],["r","x",null]]]}"#,
@@ -303,7 +303,7 @@ fn isolation_levels_are_judged_while_transactions_come() {
     assert_eq!((&lines[0]["model"], &lines[0]["line"]), (&"ser".into(), &4.into()));
     assert_eq!((&lines[1]["model"], &lines[1]["verdict"]), (&"si".into(), &"consistent".into()));
 
-    // A stale read is fine unless real time counts.
+    // A stale read is allowed unless real time counts.
     let stale = [
         r#"{"session":"t0","call":"txn","args":[[["w","x",1]]],"returns":[["w","x",1]],"start":1,"end":2}"#,
         r#"{"session":"t1","call":"txn","args":[[["r","x",null]]],"returns":[["r","x",null]],"start":3,"end":4}"#,
@@ -327,7 +327,7 @@ fn watching_levels_says_what_it_cannot_judge() {
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("the value 1 is written to x a second time"), "{}", ran.err);
 
-    // A version that was forgotten before it is read.
+    // A version that is forgotten before it is read.
     let mut lines: Vec<String> = (1..200)
         .map(|i| format!(r#"{{"session":"t0","txn":{i},"op":"write","key":"x","value":{i}}}"#))
         .collect();

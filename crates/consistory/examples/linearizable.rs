@@ -1,5 +1,5 @@
-//! Says whether the histories of a file of timed reads and writes, or of calls, are linearizable, and why
-//! not; with `--shrink` a smallest part of each that is not.
+//! Prints whether the histories of a file of timed reads and writes, or of calls, are linearizable,
+//! with an explanation if not; `--shrink` adds a smallest part of each violating history.
 //!
 //! Run it with `cargo run -p consistory --example linearizable -- FILE [OBJECT] [--shrink]`.
 

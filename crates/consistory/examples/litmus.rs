@@ -1,4 +1,4 @@
-//! Prints the outcomes that memory models allow store buffering.
+//! Prints the outcomes of store buffering that memory models allow.
 //!
 //! Run it with `cargo run -p consistory --example litmus`.
 

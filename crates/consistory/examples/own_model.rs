@@ -4,7 +4,7 @@
 
 use consistory::{Court, Error};
 
-/// Program order and reads-from have no cycle, key by key.
+/// Requires program order and reads-from to be acyclic for each key.
 const PER_KEY: &str =
     r#""Program order and reads-from of each key" acyclic po & loc | wr as CyclicPerKey"#;
 

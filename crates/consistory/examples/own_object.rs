@@ -7,7 +7,7 @@ use std::sync::Arc;
 use consistory::spec::{Specification, Value};
 use consistory::{Court, Error};
 
-/// Hands out the numbers 1, 2, 3 and so on.
+/// A counter whose calls return the numbers 1, 2, 3 and so on.
 struct Tickets;
 
 impl Specification for Tickets {

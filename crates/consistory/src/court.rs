@@ -37,10 +37,10 @@ pub const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
 /// Default limit of the memory for the tables of one history, in bytes.
 pub const DEFAULT_MEMORY: u64 = 4 << 30;
 
-/// Smallest time limit for reading a history.
+/// Minimum of the time limit for reading a history.
 pub const MIN_READING_TIME: Duration = Duration::from_millis(100);
 
-/// Histories with fewer operations have their certificates checked by one thread.
+/// Number of operations from which certificates are checked on several threads.
 const PARALLEL_CERTIFY_OPS: usize = 20_000;
 
 /// Judges histories by models.
@@ -50,13 +50,13 @@ const PARALLEL_CERTIFY_OPS: usize = 20_000;
 #[derive(Clone, Debug)]
 pub struct Court {
     subject: Subject,
-    /// Models of registers that were named, followed by those of a group.
+    /// Models of registers: those that were named, followed by the members of a group.
     registers: Arc<[RegisterModel]>,
-    /// Models of objects that were named, followed by those of a group.
+    /// Models of objects: those that were named, followed by the members of a group.
     objects: Arc<[ObjectModel]>,
     /// Isolation levels that were named, and definitions about transactions.
     isolation: Arc<[AskedLevel]>,
-    /// Numbers of named models, of registers and of objects.
+    /// Numbers of named models: of registers, and of objects.
     named: [usize; 2],
     levels: Option<MethodLevels>,
     group: Option<Group>,
@@ -65,11 +65,11 @@ pub struct Court {
     at_work: Arc<AtomicUsize>,
 }
 
-/// An isolation level that was asked for.
+/// A requested isolation level.
 #[derive(Clone, Debug)]
 enum AskedLevel {
     Known(IsolationLevel),
-    /// The user's definition.
+    /// A user's definition.
     Own {
         id: Arc<str>,
         definition: Arc<Definition>,
@@ -96,12 +96,12 @@ impl AskedLevel {
     }
 }
 
-/// Visibility levels of methods.
+/// A model that assigns visibility levels to methods.
 #[derive(Clone, Debug)]
 struct MethodLevels {
     /// The levels by the methods' names.
     levels: Arc<[(Box<str>, Level)]>,
-    /// The level of methods that are not listed.
+    /// Level of methods that are not listed.
     other: Level,
 }
 
@@ -122,7 +122,7 @@ enum Group {
     Strongest,
 }
 
-/// How to judge.
+/// Settings of a judgement.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     time: Duration,
@@ -198,7 +198,7 @@ impl Court {
         Court::on(Subject::Registers)
     }
 
-    /// Builds a court for calls of a ready object, such as `queue` or `register(0)`, or of the
+    /// Builds a court for calls of a built-in object, such as `queue` or `register(0)`, or of the
     /// object that a file describes.
     pub fn object(name: &str) -> Result<Self, Error> {
         Ok(Court::on(Subject::Object(NamedObject::load(name)?)))
@@ -319,7 +319,7 @@ impl Court {
     }
 
     /// Adds a model in which methods have visibility levels, such as `size=weak,get=monotonic`; the
-    /// other methods see everything before them.
+    /// other methods see all operations linearized before them.
     pub fn levels(self, text: &str) -> Result<Self, Error> {
         let mut levels = parse_levels("levels", text)?;
         for (method, _) in &mut levels {
@@ -364,7 +364,8 @@ impl Court {
         }
         let is_own = |level: &AskedLevel| matches!(level, AskedLevel::Own { .. });
         if self.isolation.iter().all(is_own) {
-            // Next to models of registers, definitions about transactions are judged like these.
+            // If models of registers are selected, definitions about transactions are judged like
+            // these.
             for level in std::mem::take(&mut self.isolation).iter() {
                 if let AskedLevel::Own { id, definition } = level.clone() {
                     let own = RegisterModel::Own { id, definition };
@@ -378,7 +379,7 @@ impl Court {
             return Err(Error::WrongFamily { id: model.id().into(), expected });
         }
         if matches!(self.subject, Subject::Any) && self.asks_only_for_linearizability() {
-            // Next to other models of registers it is treated as one of them.
+            // If other models of registers are selected, it is treated as one of them.
             self.objects = Arc::default();
             self.named[1] = 0;
             self.add_register_model(RegisterModel::Catalogued(linearizability()))?;
@@ -457,7 +458,7 @@ impl Court {
         self
     }
 
-    /// Chooses the engine that completes SC, TSO and PSO if saturation leaves something open.
+    /// Chooses the engine that completes SC, TSO and PSO if saturation leaves writes unordered.
     #[must_use]
     pub fn engine(mut self, engine: Engine) -> Self {
         self.settings.engine = engine;
@@ -471,16 +472,16 @@ impl Court {
         self
     }
 
-    /// Measures time and memory by a gauge, instead of the clock and the deciders' own accounts.
+    /// Measures time and memory by a gauge, instead of the clock and the deciders' own estimates.
     #[must_use]
     pub fn gauge(mut self, gauge: Gauge) -> Self {
         self.settings.gauge = Some(gauge);
         self
     }
 
-    /// Returns the budget for reading a history: the time of a model, and half of its memory, since
-    /// the data exists twice while the history is built. The time is at least [`MIN_READING_TIME`],
-    /// because opening a file takes time.
+    /// Returns the budget for reading a history: the time of one model, and half of its memory,
+    /// since the data exists twice while the history is built. The time is at least
+    /// [`MIN_READING_TIME`], because opening a file takes time.
     pub fn reading_budget(&self) -> Budget {
         let Settings { time, memory, .. } = self.settings;
         self.settings.budget().with_time(time.max(MIN_READING_TIME)).with_memory(memory / 2)
@@ -505,14 +506,14 @@ impl Court {
         self.hear(Held::Borrowed(history), Origin::default())
     }
 
-    /// Returns the ids of the models that were asked for by name.
+    /// Returns the ids of the models that were selected by name.
     pub fn named_models(&self) -> impl Iterator<Item = &str> {
         let registers = self.registers.iter().map(RegisterModel::id);
         let objects = self.objects.iter().map(|model| &*model.id);
         registers.chain(objects).chain(self.isolation.iter().map(|level| level.id()))
     }
 
-    /// Judges a history that was read; errors name its source.
+    /// Judges a history with its source; errors name the source.
     pub fn judge_case(&self, case: Case) -> Result<Report<'static>, Error> {
         let Case { source, number, index, history } = case;
         let place = Origin { source: Arc::clone(&source), number, index };
@@ -629,7 +630,8 @@ impl Court {
                 Err(reason) if i < named => {
                     return Err(Error::DoesNotApply { model: model.id().to_owned(), reason });
                 }
-                // A group means every model that applies.
+                // A group stands for every model that applies, so one that does not apply is
+                // skipped.
                 Err(reason) => refused = Some(reason),
             }
         }
@@ -647,8 +649,8 @@ impl Court {
     /// Judges linearizability of timed reads and writes, recorded as such or as calls of an object
     /// that consists of registers.
     ///
-    /// It takes half of the time, which is too little only if values repeat; the search over calls
-    /// then has the other half.
+    /// It takes at most half of the time, which is too little only if values repeat; the search
+    /// over calls then has the other half.
     fn hear_in_real_time<'h>(
         &self,
         history: &Held<'h>,
@@ -746,7 +748,7 @@ impl Court {
         }
         let (operations, count) = (history.len(), asked.len());
         self.settings.observe(Stage::Judging { operations, models: count });
-        // The levels that the catalogue has are decided together.
+        // The built-in levels are decided together.
         let (mut levels, mut own) = (Vec::new(), Vec::new());
         for level in &asked {
             match level {
@@ -784,7 +786,7 @@ impl Court {
         self.group.or((named == 0).then_some(Group::Strongest))
     }
 
-    /// Has the certificates checked and builds the verdicts.
+    /// Passes the certificates to the checker and builds the verdicts.
     fn report<'h>(
         &self,
         history: Held<'h>,
@@ -809,11 +811,11 @@ impl Court {
         Report { place, history, object, verdicts, strongest }
     }
 
-    /// Has the certificates checked, in parallel for a large history. Returns why one was rejected,
-    /// and how long the check took.
+    /// Passes the certificates to the checker, in parallel for a large history. Returns the reason
+    /// of each rejection, and the time of the check.
     ///
-    /// A check may use the time that deciding its model has left, of which only work counts: what
-    /// other programs kept the decider waiting for is not taken from the check.
+    /// A check may use the time that is left after deciding its model. Only work counts: time
+    /// during which other programs kept the decider waiting is not charged to the check.
     fn have_checked(
         &self,
         history: &History,
@@ -845,7 +847,8 @@ impl Court {
         let mut of_levels = Vec::new().into_iter();
         if !levels.is_empty() {
             let started = Instant::now();
-            // Deciding has used a part of the time of every level; checking has what is left of one.
+            // Deciding has used a part of the time of every level; checking has the remaining time
+            // of one level.
             let spent = levels.iter().map(|(_, ruling)| ruling.time).max().unwrap_or_default();
             let budget = alone.budget.after(hearing.watch.work_in(spent));
             let order = self.settings.order;
@@ -875,7 +878,7 @@ impl Court {
         });
         for (i, checked) in checked.iter_mut().enumerate().filter(|_| together > 1) {
             if let (Some(Rejection::Stopped(Stopped::Memory { .. })), spent) = checked {
-                // With all of the memory it may succeed.
+                // Alone, with all of the memory, it may succeed.
                 let (rejection, time) = check(i, &alone);
                 *checked = (rejection, time + *spent);
             }
@@ -889,11 +892,11 @@ impl Court {
     }
 }
 
-/// What the judging of one history works with.
+/// Resources for judging one history.
 struct Hearing {
     /// Number of threads.
     jobs: usize,
-    /// Started with the judging.
+    /// Stopwatch started with the judgement.
     watch: Stopwatch,
 }
 
@@ -903,7 +906,7 @@ fn strongest(verdicts: &[Verdict<'_>]) -> Vec<String> {
     strongest_of(satisfied.map(|verdict| &verdict.model))
 }
 
-/// Returns the ids of the models that no other one of them implies.
+/// Returns the ids of the models that no other given model implies.
 pub fn strongest_of<'a>(models: impl Iterator<Item = &'a Model>) -> Vec<String> {
     let models: Vec<&Model> = models.collect();
     let satisfied = |family: Family| -> Vec<&str> {
@@ -921,7 +924,7 @@ pub fn strongest_of<'a>(models: impl Iterator<Item = &'a Model>) -> Vec<String> 
         |level: IsolationLevel| levels().any(|other| other != level && other.implies(level));
     let is_strongest = |model: &&&Model| match model {
         Model::Isolation { level, .. } => !is_implied(*level),
-        // What an own definition implies is not known.
+        // The implications of a user's definition are unknown.
         model => matches!(model, Model::OwnLevel { .. }),
     };
     let levels = models.iter().filter(is_strongest).map(|model| model.id());
@@ -930,11 +933,11 @@ pub fn strongest_of<'a>(models: impl Iterator<Item = &'a Model>) -> Vec<String> 
 
 /// Result for a history that may consist of timed reads and writes.
 enum InRealTime<'h> {
-    /// It does, and this is the report.
+    /// The history consists of timed reads and writes, and was judged.
     Judged(Report<'h>),
-    /// It does, and its share of the time ran out.
+    /// The history consists of timed reads and writes, but the time share ran out.
     Open,
-    /// It must be judged as calls of an object.
+    /// The history must be judged as calls of an object.
     OtherQuestion,
 }
 

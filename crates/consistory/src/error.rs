@@ -10,28 +10,28 @@ use consistory_models::{DoesNotApply, table};
 use consistory_verdict::Family;
 use consistory_work::Panicked;
 
-/// Why a history could not be read or judged.
+/// Reason why a history could not be read or judged.
 #[derive(Debug)]
 pub enum Error {
     /// An input could not be read as histories.
     Read(ReadError),
-    /// A text holds several histories where one is expected.
+    /// A text contains several histories where one is expected.
     Several {
-        /// Their number.
+        /// Number of histories.
         histories: usize,
     },
-    /// An input has no history with the index that was asked for.
+    /// An input has no history with the requested index.
     NoSuchIndex {
         /// The name of the input.
         source: String,
-        /// The index.
+        /// Requested index.
         index: u64,
-        /// The number of histories in the input.
+        /// Number of histories in the input.
         histories: u64,
     },
-    /// No model was named.
+    /// No model was selected.
     NoModel,
-    /// A model's id is not known.
+    /// The id of a model is unknown.
     UnknownModel {
         /// The id.
         id: String,
@@ -42,7 +42,7 @@ pub enum Error {
     WrongFamily {
         /// The id of the model.
         id: String,
-        /// The family of the others.
+        /// Family of the object or of the other models.
         expected: Family,
     },
     /// A definition, an object file, axioms or levels have errors.
@@ -59,19 +59,19 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// An object has no method of a name.
+    /// An object has no method with this name.
     UnknownMethod {
         /// The name.
         method: String,
         /// The methods that it has.
         known: Vec<String>,
     },
-    /// No ready object fits every call of a history.
+    /// No built-in object fits every call of a history.
     NoObject {
-        /// The reason.
+        /// Reason.
         reason: String,
     },
-    /// Several ready objects have all the methods that a history calls.
+    /// Several built-in objects have all methods that a history calls.
     AmbiguousObject {
         /// Their names.
         candidates: Vec<String>,
@@ -82,7 +82,7 @@ pub enum Error {
         object: String,
         /// The reason.
         reason: String,
-        /// What to do about it.
+        /// Remedy, if there is one.
         hint: Option<String>,
     },
     /// A named model does not apply to a history.
@@ -94,7 +94,7 @@ pub enum Error {
     },
     /// None of a group of models applies to a history.
     NoneApplies {
-        /// Why the last of them does not apply.
+        /// Reason why the last of them does not apply.
         reason: DoesNotApply,
     },
     /// Judging a history panicked, which is a bug in Consistory.
@@ -104,7 +104,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// Judging a history of a named source failed.
+    /// Judging a history from a named source failed.
     At {
         /// The name of the source.
         source: String,
@@ -138,11 +138,11 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::Read(ReadError::Stopped { .. }) => {
-                "a history is read within the time that a model has, and half of the memory: give it more"
+                "reading a history may take the time limit of one model and half of the memory limit: raise these limits"
                     .to_owned()
             }
             Error::Several { .. } => "read them one by one with `consistory::read`".to_owned(),
-            Error::NoModel => "as in `sc`, `linearizability`, `all` or `strongest`".to_owned(),
+            Error::NoModel => "for example `sc`, `linearizability`, `all` or `strongest`".to_owned(),
             Error::UnknownModel { hint, .. } => hint.clone(),
             Error::WrongFamily { expected, .. } => {
                 let rows = table().iter().filter(|row| row.family == *expected);
@@ -157,15 +157,15 @@ impl Error {
                 "name a file that describes the object with `--object PATH`".to_owned()
             }
             Error::AmbiguousObject { .. } => {
-                "say which with `--object`, or with a line `# object: NAME` in the file".to_owned()
+                "choose one with `--object`, or with a line `# object: NAME` in the file".to_owned()
             }
-            Error::NoSuchIndex { histories: 0, .. } => "it holds no history".to_owned(),
+            Error::NoSuchIndex { histories: 0, .. } => "it contains no history".to_owned(),
             Error::NoSuchIndex { histories, .. } => {
                 format!("its histories have the indices 0 to {}", histories - 1)
             }
             Error::Misfit { hint, .. } => return hint.clone(),
             Error::Internal(_) => {
-                "this is a bug in Consistory, not of your history; please report it".to_owned()
+                "this is a bug in Consistory, not in your history; please report it".to_owned()
             }
             Error::At { error, .. } => return error.hint(),
             Error::Read(_)
@@ -202,7 +202,7 @@ impl fmt::Display for Error {
                 write!(f, "{source} has no history with index {index}")
             }
             Error::NoModel => f.write_str("no model is named"),
-            Error::UnknownModel { id, .. } => write!(f, "no model is called `{id}`"),
+            Error::UnknownModel { id, .. } => write!(f, "there is no model `{id}`"),
             Error::WrongFamily { id, expected } => {
                 write!(f, "`{id}` is not a model of {expected}")
             }

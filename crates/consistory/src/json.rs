@@ -6,17 +6,17 @@ use consistory_verdict::Proof;
 
 use crate::{Model, Report, Verdict};
 
-/// The largest certificate that is printed, in operations and edges.
+/// Largest size of a certificate that is printed, in operations and edges.
 pub const MAX_PRINTED_CERTIFICATE: usize = 10_000;
 
 /// Attachments of a verdict in a report: paths of files, and a shrunk history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attachments {
-    /// The file that holds a certificate too large to print.
+    /// File with a certificate that is too large to print.
     pub certificate: Option<String>,
     /// The shrunk history, in the text notation.
     pub shrunk: Option<String>,
-    /// The file that holds the drawing.
+    /// File with the drawing.
     pub drawing: Option<String>,
 }
 

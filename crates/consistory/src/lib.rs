@@ -1,7 +1,7 @@
 //! Decides whether the recorded history of a concurrent system is allowed by a consistency model,
 //! and explains why.
 //!
-//! Read a history, ask about a model, and get a [`Verdict`]: consistent, a violation, or undecided.
+//! Read a history, choose a model, and get a [`Verdict`]: consistent, a violation, or undecided.
 //! Every verdict has a certificate that an independent checker has already accepted.
 //!
 //! ```
@@ -37,10 +37,10 @@
 //! | transactions | `rc ra tcc pc psi si ser`, with the order that the clients observed ([`Court::order`]) |
 //! | objects | `linearizability return-value read-my-writes monotonic-reads causal-convergence happens-before-visibility` |
 //!
-//! `all` stands for every model that applies to a history, and `strongest` for the same with
-//! [`Report::strongest`]. [`Court::own_object`] judges by your own object and
-//! [`Court::definition`] by your own model. `litmus` and `protocol` take programs and protocols
-//! instead of histories. `examples/` has a program for each.
+//! `all` stands for every model that applies to a history; `strongest` also reports
+//! [`Report::strongest`]. [`Court::own_object`] judges by a user-defined object and
+//! [`Court::definition`] by a user-defined model. `litmus` and `protocol` take programs and
+//! protocols instead of histories. `examples/` has a program for each.
 
 mod court;
 mod error;
@@ -87,7 +87,7 @@ pub use consistory_litmus as litmus;
 #[cfg(feature = "protocol")]
 pub use consistory_protocol as protocol;
 
-/// Sequential specifications of objects: ready ones, and the trait for your own.
+/// Sequential specifications of objects: built-in ones, and the trait for user-defined ones.
 pub mod spec {
     pub use consistory_history::Value;
     pub use consistory_spec::*;

@@ -1,7 +1,8 @@
 //! Models of every family, and the rule of the checker for each.
 //!
-//! A family is a variant of [`Model`] and a module that judges, accepts and shrinks for it:
-//! `registers`, `objects`, `transactions`. The rest of this crate is the same for all families.
+//! A family is a variant of [`Model`] and a module that judges histories, checks certificates and
+//! shrinks violations for this family: `registers`, `objects`, `transactions`. The rest of this
+//! crate is the same for all families.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub enum Model {
         /// The order that the clients observed.
         order: ClientOrder,
     },
-    /// Your own definition about transactions.
+    /// A user's definition about transactions.
     OwnLevel {
         /// The id in reports: the path of the file.
         id: Arc<str>,
@@ -53,8 +54,8 @@ impl Model {
         Ok(Model::Register(select::register_model(id)?))
     }
 
-    /// Returns the model with an order that the clients observed, which only models of transactions
-    /// have.
+    /// Returns the model with the order that the clients observed; only models of transactions have
+    /// one.
     #[must_use]
     pub fn ordered(self, order: ClientOrder) -> Model {
         match self {
@@ -99,7 +100,8 @@ impl Model {
         }
     }
 
-    /// Returns the family of the model's proofs: definitions are evaluated for all families alike.
+    /// Returns the family of the model's proofs: user definitions of all families have proofs of
+    /// the same form.
     pub fn family_of_proofs(&self) -> Family {
         match self {
             Model::OwnLevel { .. } => Family::Registers,
@@ -129,7 +131,7 @@ impl Model {
             }
             (Model::OwnLevel { definition, order, .. }, Proof::Registers(certificate)) => {
                 if let Some(via) = via {
-                    let reason = format!("{via} says nothing about {}", self.id());
+                    let reason = format!("a verdict on {via} does not settle {}", self.id());
                     return Err(Rejection::Unproved { reason });
                 }
                 let budget = &options.budget;
@@ -212,16 +214,16 @@ impl Model {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Minimal {
     Yes,
-    /// The budget ran out before this was known.
+    /// It is unknown, because the budget ran out.
     Unknown,
 }
 
-/// Why a proof was not accepted.
+/// Reason why a proof was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rejection {
-    /// The proof does not show its claim.
+    /// The proof does not establish its claim.
     Unproved {
-        /// The part of the proof that fails, and why.
+        /// Part of the proof that fails, with the reason.
         reason: String,
     },
     /// The checker stopped before it was finished.

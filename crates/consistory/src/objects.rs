@@ -1,4 +1,4 @@
-//! Models of objects: finding the object, judging, accepting, shrinking.
+//! Models of objects: infers the object, judges histories, checks certificates, shrinks violations.
 
 mod in_registers;
 mod infer;
@@ -60,7 +60,7 @@ pub(crate) fn accept(
     if let Some(weaker) = &weaker
         && !(claim == Outcome::Violation && object_model_implies(&model.id, &weaker.id))
     {
-        return Err(unproved(format!("{} says nothing about {}", weaker.id, model.id)));
+        return Err(unproved(format!("a verdict on {} does not settle {}", weaker.id, model.id)));
     }
     let judged_by = weaker.as_ref().unwrap_or(model);
     certify_object(history, object, judged_by, certificate, budget).map_err(|rejection| {
@@ -71,7 +71,7 @@ pub(crate) fn accept(
     })
 }
 
-/// Finds the calls that a violation needs: no further one can be left out, as far as this is known.
+/// Finds the calls that a violation needs: as far as is known, no further call can be removed.
 pub(crate) fn needed(
     history: &History,
     named: &NamedObject,
@@ -93,7 +93,7 @@ pub(crate) fn needed(
     Ok(Some((shrunk.operations, minimal)))
 }
 
-/// Shrinks a violating history until no call can be left out.
+/// Shrinks a violating history until no call can be removed.
 pub(crate) fn shrink(
     history: &History,
     named: &NamedObject,
@@ -116,7 +116,7 @@ pub(crate) fn part(history: &History, operations: &[OpId]) -> History {
     subset(history, &keep)
 }
 
-/// Computes the return of the unexplained call in each attempt to explain a history.
+/// Computes the specified return of the unexplained call in each attempt to explain a history.
 pub(crate) fn instead(
     history: &History,
     named: &NamedObject,
@@ -136,7 +136,7 @@ pub(crate) fn options(budget: Budget, jobs: usize) -> Options {
     Options { budget, jobs, tuning: Tuning::default() }
 }
 
-/// Returns the named models that no other of them implies.
+/// Returns the named models that no other named model implies.
 pub(crate) fn strongest<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     let is_implied =
         |id: &str| ids.iter().any(|other| *other != id && object_model_implies(other, id));

@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::model::Minimal;
 use crate::{Court, MAX_PRINTED_CERTIFICATE, Model, Report, Shrunk, Verdict, objects};
 
-/// Longer histories are not written out on the page.
+/// Largest text of a history that the page shows, in bytes.
 const MAX_TEXT_BYTES: usize = 20_000;
-/// Larger consistent histories are not drawn; a violation always is.
+/// Largest number of operations of a consistent history that is drawn; a violation always is.
 const MAX_DRAWN_OPS: usize = 60;
-/// Time that the search for the core of an object's history has in any case.
+/// Minimum time of the search for the core of an object's history.
 const SHORTEST_CORE_SEARCH: Duration = Duration::from_millis(50);
 
 impl Report<'_> {
@@ -90,7 +90,7 @@ impl Verdict<'_> {
         history_scenes(self.history(), self.judgement(), &options)
     }
 
-    /// Draws the history and what is wrong with it in some format.
+    /// Draws the history and its violation in a given format.
     pub fn draw_as(&self, format: PictureFormat) -> String {
         if format == PictureFormat::Svg {
             return self.draw();
@@ -101,7 +101,7 @@ impl Verdict<'_> {
 
     /// Returns the object's state after each call of the certificate's linearization that is drawn.
     ///
-    /// Empty for models in which a call need not see everything before it.
+    /// Empty for models in which a call need not see all calls before it.
     fn states(&self) -> HashMap<OpId, String> {
         let mut states = HashMap::new();
         let (Model::Object { object, .. }, Some(Proof::Object(certificate))) =
@@ -130,7 +130,7 @@ impl Verdict<'_> {
             if object.invoke(&mut state, method, &args).is_none() {
                 return states;
             }
-            // A state may be as large as the history, so only those that are looked at are written.
+            // A state may be as large as the history, so only states that are shown are written.
             if drawn.contains(&op) {
                 let Some(shown) = object.show(&state) else { return states };
                 states.insert(op, shown);
@@ -161,11 +161,12 @@ fn pictures(verdict: &Verdict<'_>, small: Option<&Shrunk>) -> Vec<Picture> {
     }
 }
 
-/// Builds the scene of those calls that the violation of an object's model needs, with the furthest
+/// Builds the scene of the calls that the violation of an object's model needs, with the furthest
 /// attempt to explain them alone.
 ///
-/// They are looked for as long as judging took, so that a report does not take much longer than its
-/// verdicts. `None` if none are found in that time, or if the certificate names a few calls itself.
+/// The search for these calls takes at most as long as judging took, so that a report does not take
+/// much longer than its verdicts. Returns `None` if none are found in that time, or if the
+/// certificate itself names a few calls.
 fn core_scene(verdict: &Verdict<'_>) -> Option<Scene> {
     let Some(Proof::Object(ObjectCertificate::Unexplained(_))) = verdict.certificate() else {
         return None;
@@ -185,7 +186,7 @@ fn core_scene(verdict: &Verdict<'_>) -> Option<Scene> {
     else {
         return None;
     };
-    // Both list the same operations by session, so their places tell which is which.
+    // Both list the same operations by session, so equal positions mean equal operations.
     let kept: HashSet<OpId> = operations.iter().copied().collect();
     let whole = history.sessions().flat_map(|session| history.session_ops(session));
     let whole: Vec<OpId> = whole.filter(|op| kept.contains(op)).collect();

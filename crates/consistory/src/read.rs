@@ -66,14 +66,14 @@ pub fn read_all_within(paths: &[PathBuf], format: Option<Format>, budget: Budget
     Cases::new(found.collect(), format, budget)
 }
 
-/// The histories of some inputs, one after the other.
+/// The histories of some inputs, in order.
 pub struct Cases {
     inputs: std::vec::IntoIter<(usize, Result<Input, Error>)>,
     format: Option<Format>,
     budget: Budget,
     current: Option<Source>,
     last: usize,
-    /// Index of the only history that is wanted of each input.
+    /// Index of the only history to yield from each input.
     index: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ struct Source {
     name: Arc<str>,
     number: usize,
     histories: std::iter::Enumerate<Histories>,
-    /// Number of histories that were passed over.
+    /// Number of histories that were skipped.
     count: u64,
 }
 
@@ -98,14 +98,15 @@ impl Cases {
         self.inputs.as_slice().iter().map(move |(number, input)| (*number, name(input)))
     }
 
-    /// Skips the inputs whose numbers a function refuses, without opening them.
+    /// Skips the inputs whose numbers the function rejects, without opening them.
     #[must_use]
     pub fn only(self, is_kept: impl Fn(usize) -> bool) -> Self {
         let kept: Vec<_> = self.inputs.filter(|(number, _)| is_kept(*number)).collect();
         Cases { inputs: kept.into_iter(), ..self }
     }
 
-    /// Yields only the history with an index of each input; an input without it yields an error.
+    /// Yields only the history with this index from each input; an input without it yields an
+    /// error.
     #[must_use]
     pub fn at_index(self, index: u64) -> Self {
         Cases { index: Some(index), ..self }
@@ -133,7 +134,7 @@ impl Iterator for Cases {
                         let history = Arc::new(history);
                         let case = Case { source, number: *number, index, history };
                         if self.index.is_some() {
-                            // What follows in this input is not wanted.
+                            // The rest of this input is not needed.
                             self.current = None;
                         }
                         return Some(Ok(case));

@@ -1,4 +1,4 @@
-//! Models of registers: judging, accepting, shrinking.
+//! Models of registers: judges histories, checks certificates, shrinks violations.
 
 use consistory_certify::{
     Rejection as Unaccepted, certify_definition_within, certify_ordered_within, certify_within,
@@ -36,7 +36,7 @@ pub(crate) fn accept(
 ) -> Result<(), Rejection> {
     let accepted = match via {
         Some(other) if !settles(other, model, claim) => {
-            let reason = format!("{other} says nothing about {}", model.id());
+            let reason = format!("a verdict on {other} does not settle {}", model.id());
             return Err(Rejection::Unproved { reason });
         }
         Some(other) => certify_within(history, other, claim, certificate, options),
@@ -64,7 +64,7 @@ pub(crate) fn accept_level(
     certify_ordered_within(history, definition, order, claim, certificate, budget).map_err(rejected)
 }
 
-/// Returns the order that `so` stands for in definitions.
+/// Returns the order that `so` denotes in definitions.
 pub(crate) fn in_definitions(order: ClientOrder) -> consistory_models::ClientOrder {
     match order {
         ClientOrder::None => consistory_models::ClientOrder::None,
@@ -90,7 +90,7 @@ fn settles(other: &str, model: &Model, claim: Outcome) -> bool {
     }
 }
 
-/// Shrinks a violating history until no operation can be left out.
+/// Shrinks a violating history until no operation can be removed.
 pub(crate) fn shrink(
     history: &History,
     model: &Model,

@@ -60,7 +60,8 @@ impl<'h> Report<'h> {
         self.object.as_ref()
     }
 
-    /// Returns the satisfied models that no other satisfied model implies, if they were asked for.
+    /// Returns the satisfied models that no other satisfied model implies, if `strongest` was
+    /// requested.
     pub fn strongest(&self) -> Option<&[String]> {
         self.strongest.as_deref()
     }

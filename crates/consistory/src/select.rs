@@ -10,7 +10,7 @@ use consistory_verdict::{Family, Level};
 
 use crate::Error;
 
-/// A name of one model or of a group.
+/// The meaning of a name: one model, or a group of models.
 pub(crate) enum Choice {
     Register(RegisterModel),
     Object(ObjectModel),
@@ -21,7 +21,7 @@ pub(crate) enum Choice {
     Strongest,
 }
 
-/// Finds the model or group of a name.
+/// Finds the model or group with a name.
 pub(crate) fn choose(name: &str) -> Result<Choice, Error> {
     if is_path(name) {
         return register_model(name).map(Choice::Register);

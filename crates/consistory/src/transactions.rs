@@ -13,7 +13,7 @@ use consistory_verdict::{
 use crate::Error;
 use crate::model::{Minimal, Rejection};
 
-/// Returns the history with calls of `txn` turned into transactions.
+/// Returns the history with calls of `txn` converted to transactions.
 pub(crate) fn as_transactions(history: &History) -> Result<Cow<'_, History>, Error> {
     if !is_of_transaction_calls(history) {
         return Ok(Cow::Borrowed(history));
@@ -69,7 +69,7 @@ pub(crate) fn accept(
 }
 
 /// Checks the certificates of several levels of one history with the independent checker. Returns
-/// why one was rejected. An undecided ruling needs no certificate.
+/// the reason of each rejection. An undecided ruling needs no certificate.
 pub(crate) fn rejections(
     history: &History,
     order: ClientOrder,
@@ -111,7 +111,7 @@ fn claim(level: Level, ruling: &Ruling) -> Option<LevelClaim<'_>> {
     }
 }
 
-/// Shrinks a violating history until nothing can be left out.
+/// Shrinks a violating history until no operation can be removed.
 pub(crate) fn shrink(
     history: &History,
     level: Level,
@@ -138,7 +138,7 @@ pub fn anomalies(
     let history = as_transactions(history)?;
     let found = list_anomalies(&history, order, budget).map_err(does_not_apply)?;
     let (mut listed, mut unfinished) = (Vec::new(), found.unfinished);
-    // Checking the examples may take as much time as finding them.
+    // Checking the examples has the same time limit as finding them.
     let budget = budget.renewed();
     for (class, certificate) in found.found {
         let accepted = |level: &Level| {
@@ -165,13 +165,13 @@ pub fn anomalies(
 pub struct FoundAnomalies {
     /// The classes, the worst first.
     pub found: Vec<FoundAnomaly>,
-    /// The levels that the examples leave open and that were not decided within the budget.
+    /// Levels that no example refutes and that were not decided within the budget.
     pub undecided: Vec<Level>,
-    /// The classes without an example for which not all cycles were looked at.
+    /// Classes without an example whose search was not completed.
     pub unfinished: Vec<Anomaly>,
 }
 
-/// A class of anomalies that a history shows.
+/// A class of anomalies that occurs in a history.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundAnomaly {
     /// The class.

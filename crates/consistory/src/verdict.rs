@@ -48,8 +48,8 @@ impl<'h> Verdict<'h> {
         &self.model
     }
 
-    /// Returns the id of the other model that settled this one, a weaker one that is violated or a
-    /// stronger one that is satisfied; the certificate is about that model.
+    /// Returns the id of the other model whose certificate settled this one: a weaker model that is
+    /// violated or a stronger one that is satisfied. The certificate is about that model.
     pub fn via(&self) -> Option<&'static str> {
         self.ruling.via
     }
@@ -74,13 +74,14 @@ impl<'h> Verdict<'h> {
         self.ruling.judgement.certificate()
     }
 
-    /// Returns how long judging took, including the check of the certificate; work shared by models
-    /// is counted for the first of them.
+    /// Returns the time of judging, including the check of the certificate; work shared by several
+    /// models is attributed to the first of them.
     pub fn time(&self) -> Duration {
         self.ruling.time
     }
 
-    /// Returns why the checker rejected the certificate, if it did; the outcome is then undecided.
+    /// Returns the reason why the checker rejected the certificate, if it did; the outcome is then
+    /// undecided.
     ///
     /// A rejection is a defect of this library.
     pub fn rejection(&self) -> Option<&str> {
@@ -142,9 +143,9 @@ impl<'h> Verdict<'h> {
     }
 
     /// Removes operations from a violating history as long as it violates the model, and judges the
-    /// rest.
+    /// remaining history.
     ///
-    /// A history that does not violate the model is left as it is.
+    /// A history that does not violate the model is returned unchanged.
     pub fn shrink(&self) -> Result<Shrunk, Error> {
         let Verdict { history, ruling, settings, .. } = self;
         let model = self.model.of_proof(ruling.via);
@@ -154,7 +155,7 @@ impl<'h> Verdict<'h> {
         Ok(Shrunk { verdict: report.verdicts.swap_remove(0), minimal })
     }
 
-    /// Checks the certificate, for a court that skips this.
+    /// Checks the certificate now, if the court did not.
     #[must_use]
     pub fn certified(self) -> Self {
         let Verdict { history, model, ruling, settings, .. } = &self;
@@ -213,7 +214,7 @@ pub struct Shrunk {
 }
 
 impl Shrunk {
-    /// Checks whether no more operations can be removed, as far as this is known.
+    /// Checks whether it is known that no further operation can be removed.
     pub fn is_minimal(&self) -> bool {
         self.minimal == Minimal::Yes
     }

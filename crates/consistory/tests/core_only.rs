@@ -1,4 +1,5 @@
-//! The core of an object's violation on the page of a report: the calls that it needs, and no others.
+//! The page of a report shows the core of an object's violation: the calls that it needs, and no
+//! others.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ fn ids(picture: &Value) -> BTreeSet<&str> {
 
 #[test]
 fn the_core_has_the_calls_that_are_needed() {
-    // 1 and 2 come out in the wrong order, whatever else was put into the queue.
+    // 1 and 2 are dequeued in the wrong order, whatever else was enqueued.
     let text = "t0: enqueue(1) @10..11 enqueue(2) @12..13\n\
                 t1: dequeue() => 2 @20..21 dequeue() => 1 @22..23\n\
                 t2: enqueue(7) @14..15 enqueue(8) @16..17 enqueue(9) @18..19\n";
@@ -28,12 +29,12 @@ fn the_core_has_the_calls_that_are_needed() {
     let core = &whole["core"];
     assert_eq!(ids(core), BTreeSet::from(["t0:0", "t0:1", "t1:0"]));
     assert!(ids(&whole).is_superset(&ids(core)) && ids(&whole).len() == 6);
-    // In the picture of all calls those of the core stand out.
+    // The picture of all calls highlights the calls of the core.
     for node in whole["scene"]["nodes"].as_array().unwrap() {
         let is_core = ids(core).contains(node["id"].as_str().unwrap());
         assert_eq!(["proof", "wrong"].contains(&node["emphasis"].as_str().unwrap()), is_core);
     }
-    // The core is walked through with states of its own.
+    // The steps through the core have their own states.
     let steps = core["scene"]["steps"].as_array().unwrap();
     let states: Vec<&str> = steps.iter().filter_map(|s| s["state"][0][1].as_str()).collect();
     assert_eq!(states, ["[1]", "[1, 2]", "[1, 2]"]);
@@ -51,7 +52,7 @@ fn a_history_that_is_its_own_core_has_no_other() {
 }
 
 /// The returns in a core are wrong whatever the other calls returned: without them, or with other
-/// returns, the history still is a violation.
+/// returns, the history is still a violation.
 #[test]
 fn the_other_calls_cannot_help() {
     let mut cores = 0;
@@ -63,7 +64,7 @@ fn the_other_calls_cannot_help() {
             random ^= random << 17;
             random % below
         };
-        // Random calls of a counter in random intervals; most such histories are wrong.
+        // Random calls of a counter in random intervals; most such histories are violations.
         let mut lines = Vec::new();
         for session in 0..3 {
             let mut time = next(4);
@@ -83,7 +84,7 @@ fn the_other_calls_cannot_help() {
         let Some(core) = whole.get("core") else { continue };
         cores += 1;
         let core = ids(core);
-        // Every other `get` returns what it likes.
+        // Every other `get` may return any value.
         let mut relaxed = String::new();
         for (session, line) in lines.iter().enumerate() {
             let words: Vec<&str> = line.split(' ').collect();

@@ -1,5 +1,5 @@
-//! Inputs are read as they are meant: small histories that could be taken for something else, and
-//! the verdicts or the questions that they must lead to.
+//! Inputs are not misread: small histories that could be taken for another kind, with the verdict
+//! or the error that each must lead to.
 
 use consistory::{Court, Error, History, parse};
 use consistory_formats::{Format, parse_str};
@@ -12,8 +12,8 @@ fn edn(text: &str) -> History {
     parse_str(text, Format::Edn, "test.edn").unwrap().remove(0)
 }
 
-/// Judges a history by linearizability of the object that it must belong to; timed reads and writes are
-/// judged as such, without one.
+/// Judges a history by linearizability of its inferred object; timed reads and writes are judged
+/// without an object.
 fn linearizable(history: &History) -> Result<(bool, String), Error> {
     let court = Court::new().models(["linearizability"])?;
     let report = court.judge(history)?;
@@ -25,7 +25,7 @@ fn assert_judged(history: &History, is_consistent: bool, object: &str) {
     assert_eq!(linearizable(history).unwrap(), (is_consistent, object.to_owned()));
 }
 
-/// Checks that a history is refused, and that the message has these words in it.
+/// Checks that a history is rejected, and that the message contains these words.
 fn assert_refused(history: &History, words: &str) {
     let error = linearizable(history).unwrap_err();
     let message = format!("{error} ({})", error.hint().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The front door: histories in, certified verdicts out.
+//! The facade: histories in, certified verdicts out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,7 +70,7 @@ fn an_object_of_a_file_and_levels_of_its_methods() {
 #[test]
 fn errors_say_what_is_wrong_and_what_to_do() {
     let unknown = Court::new().models(["linearisability"]).unwrap_err();
-    assert_eq!(unknown.to_string(), "no model is called `linearisability`");
+    assert_eq!(unknown.to_string(), "there is no model `linearisability`");
     assert!(unknown.hint().unwrap().contains("`linearizability`"));
     let mixed = Court::new().models(["sc", "ser"]).unwrap_err();
     assert_eq!(mixed.to_string(), "`ser` is not a model of registers");
@@ -154,7 +154,7 @@ fn own_and_catalogued_levels_are_judged_in_one_call() {
         assert_eq!(own.pattern().unwrap(), "CyclicOwn");
         assert!(own.shrink().unwrap().is_violation());
     }
-    // The order counts for both.
+    // The order affects both.
     let stale = consistory::parse("a: w(x,1) @1..2\nb: r(x,0) @3..4").unwrap();
     let sessions = consistory::parse("a: [ w(x,1) ] [ r(x,0) ]").unwrap();
     for (history, order, expected) in [
@@ -170,7 +170,7 @@ fn own_and_catalogued_levels_are_judged_in_one_call() {
             assert!(verdict.json().contains(&format!("\"order\":\"{}\"", order.id())));
         }
     }
-    // Models of registers and levels are not mixed.
+    // Models of registers and isolation levels cannot be combined.
     assert!(court(&[], &[]).models(["si", "sc"]).is_err());
     assert!(court(&["sc"], &[]).models(["si"]).is_err());
     assert!(court(&[], &["sc"]).judge(&stale).unwrap().iter().count() == 2);

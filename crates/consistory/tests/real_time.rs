@@ -1,4 +1,5 @@
-//! Linearizability of reads and writes: as registers, as calls, and by the search over calls.
+//! Linearizability of reads and writes: judged as registers, as calls, and by the search over
+//! calls.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use consistory_spec::ObjectModel;
 use consistory_testkit::{Random, rounds};
 use consistory_verdict::{Family, Verdict};
 
-/// Builds a random history of clients that read and write two registers, some of them in vain.
+/// Builds a random history of clients that read and write two registers; some operations fail.
 fn random_history(random: &mut Random, distinct: bool) -> History {
     let mut b = HistoryBuilder::new();
     let mut fresh = 0;
@@ -64,7 +65,7 @@ fn the_engines_of_registers_and_of_calls_agree() {
         assert_eq!(report[0].outcome(), expected.verdict(), "{}", show());
         assert_eq!(report[0].model().family(), Family::Registers, "{}", show());
         tally[usize::from(expected.verdict() == Verdict::Violation)] += 1;
-        // The same as calls, of a store that is empty at first.
+        // The same history as calls, of a store that is empty at first.
         let (_, named) = kv().as_calls(&calls).unwrap();
         let task = Task::new(Calls::new(&calls).unwrap(), Arc::clone(named.object())).unwrap();
         let model = ObjectModel::named("linearizability").unwrap();
@@ -109,7 +110,7 @@ fn it_stands_beside_other_models_and_needs_times() {
     let untimed = consistory::parse("t0: w(x,1)\nt1: r(x,0)").unwrap();
     let error = court.judge(&untimed).unwrap_err().to_string();
     assert!(error.contains("not recorded when"), "{error}");
-    // Alone it is judged as calls, whose order is that of the sessions.
+    // Alone it is judged as calls, in the order of the sessions.
     let alone = Court::new().models(["linearizability"]).unwrap();
     assert!(alone.judge(&untimed).unwrap()[0].is_consistent());
 }

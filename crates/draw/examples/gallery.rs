@@ -244,7 +244,7 @@ t7:1 rw t2:1
   t0:3 wr t2:0
   t2:0 po t2:1";
 
-/// Six clients, some seven hundred operations each.
+/// Builds a history of six clients with about seven hundred operations each.
 fn large() -> History {
     let mut text = String::new();
     for client in 0..6 {

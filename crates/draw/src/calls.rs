@@ -1,4 +1,4 @@
-//! Histories of an object's calls in words: why a verdict holds, and the calls on a time line.
+//! Histories of an object's calls in words: the reason of a verdict, and the calls on a time line.
 
 use consistory_history::{History, OpId, Value};
 use consistory_verdict::{
@@ -8,19 +8,19 @@ use consistory_verdict::{
 use crate::intervals::{self, Bar, Diagram, Look, diagram, shown_attempt};
 use crate::text::{clean, counted, notation, quoted, reference, width};
 
-/// How many operations of an order are listed.
+/// Largest number of operations of an order that are listed.
 const MAX_LISTED_OPERATIONS: usize = 12;
-/// How many attempts are told.
+/// Largest number of attempts that are described.
 const MAX_ATTEMPTS_SHOWN: usize = 3;
-/// Width of the diagram where nothing else is said, in columns.
+/// Default width of the diagram, in columns.
 pub(crate) const USUAL_COLUMNS: usize = 116;
-/// How many calls the diagram shows at most.
+/// Largest number of calls in the diagram.
 const MAX_CALLS: usize = 24;
 
 /// The certificate of a verdict on calls, or the reason why there is none.
 pub(crate) type CallProof<'a> = Result<&'a ObjectCertificate, &'a Stopped>;
 
-/// Tells in plain sentences why a verdict on a history of calls holds.
+/// Explains in plain sentences the reason of a verdict on a history of calls.
 ///
 /// `instead` has an entry for each attempt of a violation, as far as they are known.
 pub(crate) fn explain_calls(
@@ -63,7 +63,7 @@ pub(crate) fn explain_calls(
     text
 }
 
-/// Says in one line why a verdict on a history of calls holds.
+/// Explains in one line the reason of a verdict on a history of calls.
 pub(crate) fn explain_calls_line(history: &History, proof: CallProof<'_>) -> String {
     match proof {
         Ok(ObjectCertificate::Linearization(linearization)) => {
@@ -158,11 +158,11 @@ fn tell_attempt(
     text
 }
 
-/// Draws the calls that matter as bars on a time line, for a terminal.
+/// Draws the relevant calls as bars on a time line, for a terminal.
 ///
-/// A number after a call is its place in the linearization that is shown, `?` marks the call that
-/// cannot be explained, which is also red, and a bar that ends in dots has not returned. Where three
-/// calls do not fit next to each other, each has a line of its own.
+/// A number after a call is its position in the shown linearization, `?` marks the call that cannot
+/// be explained, which is also red, and a bar that ends with dots has not returned. If three calls
+/// do not fit next to each other, each has its own line.
 fn calls_text(history: &History, proof: CallProof<'_>, columns: usize) -> String {
     let needs = |bar: &Bar| (width(&label(history, bar)) + 3) as f64;
     let mut most = MAX_CALLS;
@@ -171,7 +171,7 @@ fn calls_text(history: &History, proof: CallProof<'_>, columns: usize) -> String
         let places = diagram.places(2.0, needs);
         let names: Vec<String> = diagram.lanes.iter().map(|name| clean(name, 16)).collect();
         let margin = names.iter().map(|name| width(name)).max().unwrap_or(0);
-        // A bar's end and the name's margin are not among the places.
+        // The end of a bar and the margin with the names need additional room.
         let room = columns.saturating_sub(margin + 6) as f64;
         if places.last().is_none_or(|&end| end <= room) {
             break (diagram, places, names, margin);
@@ -229,10 +229,10 @@ fn hidden_note(diagram: &Diagram) -> String {
     }
 }
 
-/// Returns what is written on a bar.
+/// Returns the label of a bar.
 pub(crate) fn label(history: &History, bar: &Bar) -> String {
     let call = match bar.look {
-        // What it returned is not looked at.
+        // Its return is ignored.
         Look::Open => {
             let shown = notation(history, bar.op);
             shown.split(" => ").next().unwrap_or_default().to_owned()
@@ -246,7 +246,8 @@ pub(crate) fn label(history: &History, bar: &Bar) -> String {
     }
 }
 
-/// Lists who sees what in the attempt or execution that is shown, where not all is seen.
+/// Lists the calls visible to each call in the shown attempt or execution, for calls that do not
+/// see all others.
 pub(crate) fn tell_visibility(history: &History, proof: CallProof<'_>) -> Vec<String> {
     let linearization = match proof {
         Ok(ObjectCertificate::Linearization(linearization)) => Some(linearization),

@@ -9,14 +9,14 @@ use crate::intervals::{Bar, Look, diagram};
 use crate::registers_scene::DrawOptions;
 use crate::text::{clean, counted, described, quoted, reference};
 
-/// How many calls are drawn.
+/// Largest number of calls that are drawn.
 const MAX_CALLS: usize = 60;
 
 /// Builds the scene of a history of calls and its judgement.
 ///
-/// A call that has not returned, or whose return is not looked at, has no end. Positions and steps
-/// are the linearization: the whole one if the history is consistent, the longest attempt if it is
-/// not. The call that cannot be explained stands out.
+/// A call that has not returned, or whose return is ignored, has no end. Positions and steps are
+/// those of the linearization: the whole one if the history is consistent, the longest attempt if
+/// it is not. The call that cannot be explained is highlighted.
 pub(crate) fn calls_scene(history: &History, options: &DrawOptions, proof: CallProof<'_>) -> Scene {
     let diagram = diagram(history, proof, MAX_CALLS);
     let verdict = proof.map_or(Verdict::Undecided, ObjectCertificate::verdict);
@@ -27,7 +27,7 @@ pub(crate) fn calls_scene(history: &History, options: &DrawOptions, proof: CallP
     let mut scene = Scene::new(title);
     scene.caption = explain_calls_line(history, proof);
     scene.is_without_clock = diagram.bars.iter().any(|bar| history.time(bar.op).is_none());
-    // Further lanes of a session have no name: the time view stacks bars by itself.
+    // Additional lanes of a session are not needed: the time view stacks bars itself.
     let mut lane_of = Vec::with_capacity(diagram.lanes.len());
     for name in &diagram.lanes {
         if !name.is_empty() || scene.lanes.is_empty() {
@@ -69,7 +69,7 @@ pub(crate) fn calls_scene(history: &History, options: &DrawOptions, proof: CallP
         .collect();
     if let Some(wrong) = scene.nodes.iter().position(|node| node.emphasis == Emphasis::Wrong) {
         let call = quoted(history, diagram.bars[wrong].op);
-        // The state that the call does not fit.
+        // State that does not explain the call.
         let state = scene.steps.last().map_or_else(Vec::new, |step| step.state.clone());
         let sentence = format!("Nothing explains {call} now.");
         scene.steps.push(Step { state, ..Step::new(sentence, vec![wrong]) });
@@ -99,7 +99,7 @@ pub(crate) fn calls_svg(history: &History, options: &DrawOptions, proof: CallPro
     svg(&scene, &view)
 }
 
-/// Returns when a call began and ended; without times, calls of a session follow one another.
+/// Returns the start and end of a call; without times, the calls of a session follow one another.
 fn span(history: &History, bar: &Bar) -> (i64, Option<i64>) {
     match history.time(bar.op) {
         Some(Interval { start, end }) => {

@@ -1,7 +1,7 @@
-//! Which calls an interval diagram shows, and where their bars begin and end.
+//! The calls of an interval diagram, and the positions of their bars.
 //!
 //! Times become columns: distinct times from left to right, as far apart as the labels of the bars
-//! need. In a history without times the calls of a session stand one after the other.
+//! require. In a history without times the calls of a session are placed one after the other.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,12 +11,12 @@ use consistory_verdict::{Attempt, Linearization, ObjectCertificate};
 use crate::calls::CallProof;
 use crate::text::session_name;
 
-/// How a bar is shown.
+/// Style of a bar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Look {
     /// A call that returned.
     Returned,
-    /// A call whose return is not looked at: it is pending, or returns later.
+    /// A call whose return is ignored, because it is pending or returns later.
     Open,
     /// The call that cannot be explained.
     Failing,
@@ -27,27 +27,27 @@ pub(crate) enum Look {
 pub(crate) struct Bar {
     pub(crate) op: OpId,
     pub(crate) lane: usize,
-    /// The columns where it begins and ends.
+    /// Columns of its start and end.
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) look: Look,
-    /// Its place in the linearization that is shown, counting from 1.
+    /// Position in the shown linearization, counted from 1.
     pub(crate) number: Option<usize>,
 }
 
-/// An interval diagram without its measures.
+/// An interval diagram without coordinates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Diagram {
-    /// The name of each lane; empty for a further lane of the session above.
+    /// Name of each lane; empty for an additional lane of the session above.
     pub(crate) lanes: Vec<String>,
     pub(crate) bars: Vec<Bar>,
-    /// How many columns there are.
+    /// Number of columns.
     pub(crate) columns: usize,
-    /// How many earlier calls are left out.
+    /// Number of earlier calls that are hidden.
     pub(crate) hidden: usize,
 }
 
-/// Returns the attempt that is shown of a violation: the longest.
+/// Returns the attempt of a violation that is shown: the longest.
 pub(crate) fn shown_attempt<'a>(proof: CallProof<'a>) -> Option<&'a Attempt> {
     match proof {
         Ok(ObjectCertificate::Unexplained(unexplained)) => {
@@ -131,7 +131,7 @@ fn arrange(
         .map(|(&op, &(start, end))| Bar {
             op,
             lane: 0,
-            // A column for what starts and one for what ends at a time: starts come first.
+            // For each time, one column for starts and one for ends; starts come first.
             from: 2 * column(start),
             to: 2 * column(end) + 1,
             look: looks[&op],
@@ -141,7 +141,7 @@ fn arrange(
     bars.sort_by_key(|bar| (history.session_of(bar.op), bar.from, bar.op));
     let mut lanes: Vec<String> = Vec::new();
     let mut session = None;
-    // The lanes of the session, each with where its last bar ends.
+    // Lanes of the session, each with the end of its last bar.
     let mut ends: Vec<(usize, usize)> = Vec::new();
     for bar in &mut bars {
         let own = history.session_of(bar.op);
@@ -165,7 +165,7 @@ fn arrange(
     Diagram { lanes, bars, columns: 2 * times.len(), hidden }
 }
 
-/// Returns when a call began and ended on the diagram's clock.
+/// Returns the start and end of a call on the diagram's clock.
 fn span(history: &History, op: OpId, look: Look) -> (i64, i64) {
     match history.time(op) {
         Some(Interval { start, end: Some(end) }) if look != Look::Open => (start, end.max(start)),
@@ -178,13 +178,14 @@ fn span(history: &History, op: OpId, look: Look) -> (i64, i64) {
 }
 
 impl Diagram {
-    /// Places the columns so that each bar is as wide as it needs; `gap` lies between columns.
+    /// Places the columns so that each bar has its required width; `gap` is the distance between
+    /// columns.
     pub(crate) fn places(&self, gap: f64, needs: impl Fn(&Bar) -> f64) -> Vec<f64> {
         let mut ending: Vec<Vec<&Bar>> = vec![Vec::new(); self.columns];
         for bar in &self.bars {
             ending[bar.to].push(bar);
         }
-        // Columns in which nothing begins or ends take no room.
+        // Columns without a start or an end have no width.
         let used: HashSet<usize> = self.bars.iter().flat_map(|bar| [bar.from, bar.to]).collect();
         let mut places = vec![0.0; self.columns];
         for column in 0..self.columns {

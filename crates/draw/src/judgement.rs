@@ -1,4 +1,4 @@
-//! Explanations of a judgement, whatever family its model belongs to.
+//! Explanations and drawings of a judgement, for models of all families.
 
 use consistory_history::{History, OpId};
 use consistory_scene::Scene;
@@ -15,7 +15,7 @@ use crate::transactions_scene::{transactions_scenes, transactions_svg};
 /// A judgement on reads and writes.
 pub(crate) type RegisterJudgement<'a> = Judgement<&'a Certificate>;
 
-/// A judgement, by the family of the history.
+/// A judgement with the family of its history.
 enum ByFamily<'a> {
     Registers(RegisterJudgement<'a>),
     Calls(CallProof<'a>),
@@ -59,9 +59,9 @@ pub fn explain(
     explain_within(history, model, judgement, instead, USUAL_COLUMNS)
 }
 
-/// Explains as [`explain`] does, with a diagram of calls that is at most `columns` wide.
+/// Explains like [`explain`], with a diagram of calls that is at most `columns` wide.
 ///
-/// Sentences are not broken.
+/// Sentences are not broken into lines.
 pub fn explain_within(
     history: &History,
     model: &str,
@@ -76,7 +76,7 @@ pub fn explain_within(
     }
 }
 
-/// Explains in one line what a judgement says and why it holds.
+/// Explains in one line the verdict of a judgement and its reason.
 pub fn explain_line(history: &History, model: &str, judgement: &Judgement) -> String {
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => explain_registers_line(history, model, &judgement),
@@ -85,13 +85,13 @@ pub fn explain_line(history: &History, model: &str, judgement: &Judgement) -> St
     }
 }
 
-/// Draws a history and, if the judgement is a violation, what is wrong with it.
+/// Draws a history and, if the judgement is a violation, its proof.
 ///
-/// Reads and writes are drawn in one lane per session: the edges of a cycle are arrows in the colour
-/// of their relation, dashed where a rule derives them, with thin premises; a proof by cases has one
-/// panel per case; without a cycle the arrows show which write each read takes its value from. An
-/// object's calls are drawn as bars over time, with the linearization as numbered points, and
-/// transactions as boxes with their operations, the dependencies of a cycle between them.
+/// Reads and writes are drawn in one lane per session: the edges of a cycle are arrows in the
+/// colour of their relation, dashed if a rule derives them, with thin premises; a proof by cases
+/// has one panel per case; without a cycle the arrows show the source of each read. An object's
+/// calls are drawn as bars over time, with the linearization as numbered points, and transactions
+/// as boxes with their operations, with the dependencies of a cycle between them.
 pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptions) -> String {
     match by_family(history, judgement) {
         ByFamily::Registers(judgement) => registers_svg(history, &judgement, options),
@@ -102,7 +102,7 @@ pub fn history_svg(history: &History, judgement: &Judgement, options: &DrawOptio
 
 /// Builds the scenes of a history and its judgement: one, or one per case of a proof by cases.
 ///
-/// They hold the proof step by step, for pages in which one can walk through it.
+/// They contain the proof as steps, for interactive pages.
 pub fn history_scenes(
     history: &History,
     judgement: &Judgement,
@@ -115,7 +115,7 @@ pub fn history_scenes(
     }
 }
 
-/// Lists the calls that a picture of a history of calls shows; empty for other histories.
+/// Lists the calls in the picture of a history of calls; empty for other histories.
 pub fn drawn_calls(history: &History, judgement: &Judgement) -> Vec<OpId> {
     match by_family(history, judgement) {
         ByFamily::Calls(proof) => drawn(history, proof),

@@ -1,9 +1,9 @@
-//! What of a history is drawn: which operations, in which rows, and which arrows between them.
+//! Chooses the drawn part of a history: the operations, their rows, and the arrows between them.
 //!
-//! A row is a moment. An operation stands below the one before it in its session and below the
-//! write that it reads from, so arrows of `po` and `wr` lead downwards and what contradicts them
-//! leads up. Where `po` and `wr` themselves run in a circle one of them has to lead up. What has no
-//! arrow stands close above what follows it.
+//! Rows represent time. An operation is placed below the previous one of its session and below the
+//! write from which it reads, so arrows of `po` and `wr` lead downwards, and contradicting arrows
+//! lead upwards. If `po` and `wr` themselves form a cycle, one of them must lead upwards. An
+//! operation without arrows is placed directly above the next operation.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,36 +12,36 @@ use consistory_verdict::{Certificate, Edge};
 
 use crate::proof::{Derivations, Kind, fact, kind, turned};
 
-/// Of a longer cycle only the first and the last edges are drawn.
+/// Number of edges above which only the first and the last edges of a cycle are drawn.
 const MAX_CYCLE_EDGES: usize = 24;
 const FIRST_EDGES: usize = 10;
 const LAST_EDGES: usize = 6;
-/// How many premises are drawn.
+/// Largest number of premises that are drawn.
 const MAX_PREMISES: usize = 24;
-/// How many lanes a history without arrows gets.
+/// Number of lanes of a history without arrows.
 const MAX_LANES: usize = 12;
 
-/// Why an arrow is drawn.
+/// Role of an arrow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// It is an edge of the cycle.
+    /// An edge of the cycle.
     Cycle,
-    /// It supports a derived edge.
+    /// A premise of a derived edge.
     Premise,
-    /// It shows where a read has its value from.
+    /// The source of a read, for context.
     Context,
-    /// It stands for this many edges of the cycle.
+    /// A placeholder for this number of edges of the cycle.
     Skipped(usize),
 }
 
-/// Where an arrow comes from.
+/// Origin of an arrow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Basis {
-    /// The history has it.
+    /// The history contains the edge.
     Given,
-    /// A rule derives it.
+    /// A rule derives the edge.
     Derived,
-    /// A case assumes it.
+    /// A case assumes the edge.
     Assumed,
 }
 
@@ -55,51 +55,51 @@ pub(crate) struct Arrow<'a> {
     pub(crate) basis: Basis,
 }
 
-/// The arrows of a certificate, in the order of their importance.
+/// The arrows of a certificate, the most important first.
 #[derive(Default)]
 pub(crate) struct Arrows<'a> {
     pub(crate) arrows: Vec<Arrow<'a>>,
-    /// How many premises are not among them.
+    /// Number of omitted premises.
     pub(crate) left_out: usize,
 }
 
-/// How an operation stands out.
+/// Emphasis of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Emphasis {
-    /// It takes part in a premise.
+    /// The operation occurs in a premise.
     Support,
-    /// It takes part in the cycle.
+    /// The operation occurs in the cycle.
     Cycle,
 }
 
-/// What stands in a lane.
+/// An item in a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Item {
     /// An operation.
     Op(OpId),
-    /// A number of operations that are not shown.
+    /// A number of hidden operations.
     Gap(usize),
 }
 
-/// A session's column: what stands in it, and in which row.
+/// The column of a session: its items, and the row of each.
 pub(crate) struct Lane {
     pub(crate) session: SessionId,
     pub(crate) items: Vec<(Item, usize)>,
 }
 
-/// Which sessions and operations are drawn.
+/// The sessions and operations that are drawn.
 pub(crate) struct Lanes {
     pub(crate) lanes: Vec<Lane>,
-    /// How many sessions have no lane.
+    /// Number of sessions without a lane.
     pub(crate) further_sessions: usize,
 }
 
-/// How much of a history is drawn.
+/// Limits of the drawn part of a history.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
-    /// Up to how many operations all are drawn.
+    /// Number of operations up to which all are drawn.
     pub(crate) full_up_to: usize,
-    /// How many neighbours of an operation of the cycle are drawn on either side.
+    /// Number of neighbours that are drawn on either side of an operation of the cycle.
     pub(crate) context: usize,
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn arrows_of<'a>(history: &History, certificate: &'a Certificate) -> 
         let premises = derivations.premises(waiting[next]);
         next += 1;
         for edge in derivations.flatten(premises.iter(), &mut expanded) {
-            // That an initial write comes first goes without saying.
+            // An edge from an initial write needs no arrow.
             let is_trivial = history.is_initial(edge.from)
                 && matches!(kind(&edge.relation), Kind::Program | Kind::Store);
             if is_trivial || !seen.insert(fact(edge)) {
@@ -159,16 +159,17 @@ pub(crate) fn arrows_of<'a>(history: &History, certificate: &'a Certificate) -> 
     Arrows { arrows, left_out }
 }
 
-/// Returns the arrows from each write that is shown to the reads of it that are shown.
+/// Returns the arrows from each shown write to its shown readers.
 ///
-/// `chosen` settles ambiguous reads, read before write; one that is not settled has no arrow.
+/// `chosen` contains the sources of ambiguous reads, as pairs of read and write; an ambiguous read
+/// without a source has no arrow.
 pub(crate) fn reads_from(
     history: &History,
     lanes: &Lanes,
     chosen: &[(OpId, OpId)],
 ) -> Vec<Arrow<'static>> {
     let shown: BTreeSet<OpId> = lanes.shown().collect();
-    // The one write of each value that is read, `None` once there are two.
+    // The only write of each value that is read, or `None` if there are several.
     let mut writes: HashMap<(KeyId, ValueId), Option<OpId>> = HashMap::new();
     for (key, value) in shown.iter().filter_map(|&op| history.reads(op)) {
         let initial = history.initial_write(key);
@@ -198,7 +199,7 @@ pub(crate) fn reads_from(
         .collect()
 }
 
-/// Says how each operation stands out.
+/// Returns the emphasis of each operation.
 pub(crate) fn emphasis(arrows: &[Arrow], extra: Option<OpId>) -> BTreeMap<OpId, Emphasis> {
     let mut found: BTreeMap<OpId, Emphasis> = BTreeMap::new();
     for arrow in arrows {
@@ -216,10 +217,10 @@ pub(crate) fn emphasis(arrows: &[Arrow], extra: Option<OpId>) -> BTreeMap<OpId, 
     found
 }
 
-/// Chooses what is drawn of a history.
+/// Chooses the drawn part of a history.
 ///
-/// A small one is drawn whole; of a large one the operations that stand out, with their
-/// neighbours, or, if none does, the first of every session.
+/// A small history is drawn completely; of a large one the emphasised operations, with their
+/// neighbours, or, if there are none, the first operations of every session.
 pub(crate) fn lanes(
     history: &History,
     emphasis: &BTreeMap<OpId, Emphasis>,
@@ -263,7 +264,7 @@ pub(crate) fn lanes(
     lanes
 }
 
-/// Lists what stands in a lane; a gap of one operation would save nothing.
+/// Lists the items of a lane; a gap of one operation would save no room.
 fn items(history: &History, session: SessionId, ops: &BTreeSet<OpId>) -> Vec<(Item, usize)> {
     let mut found = Vec::new();
     let mut next = history.op_at(session, 0).0;
@@ -283,7 +284,7 @@ fn items(history: &History, session: SessionId, ops: &BTreeSet<OpId>) -> Vec<(It
 }
 
 impl Lanes {
-    /// Iterates over the operations that are shown.
+    /// Iterates over the shown operations.
     pub(crate) fn shown(&self) -> impl Iterator<Item = OpId> {
         self.lanes.iter().flat_map(|lane| &lane.items).filter_map(|&(item, _)| match item {
             Item::Op(op) => Some(op),
@@ -332,7 +333,7 @@ impl Lanes {
                     is_forced = false;
                 }
             }
-            // If nothing moved the reads wait for each other, and one must go first.
+            // If no item moved, the reads wait for each other, and one must go first.
             is_forced = !has_moved;
         }
         let fixed: HashSet<OpId> = arrows.iter().flat_map(|a| [a.from, a.to]).collect();

@@ -1,17 +1,17 @@
-//! Explanations as strings: what people would rather see than decode.
+//! Explanations and drawings of verdicts, as strings.
 //!
-//! Everything here takes data and returns a string; nothing is printed and no file is touched.
+//! All functions take data and return a string, without printing or accessing files.
 //!
-//! - [`explain`] tells in plain sentences why a verdict holds, [`explain_line`] in one line.
+//! - [`explain`] describes in plain sentences why a verdict holds, [`explain_line`] in one line.
 //! - [`history_svg`] draws a history as lanes, one per session, with the cycle of a violation as
 //!   coloured arrows; an object's calls are drawn as intervals of time.
 //! - [`line_plot`] draws measurements, [`scatter_plot`] one measurement against another.
 //! - [`table`] aligns a table for the terminal.
 //!
-//! The output is bounded whatever the input: a proof of a million edges is abbreviated, and a
-//! history of a million operations is drawn with gaps. The same input gives the same string. Names
+//! The size of the output is bounded for every input: a proof of a million edges is abbreviated,
+//! and a history of a million operations is drawn with gaps. Equal inputs give equal strings. Names
 //! and values are shown on one line without control characters, and escaped in SVG. An SVG has no
-//! ids, styles or scripts, so any number of them can stand in one page.
+//! ids, styles or scripts, so any number of them can be embedded in one page.
 //!
 //! ```
 //! use consistory_draw::explain_line;

@@ -1,9 +1,10 @@
-//! A verdict told in sentences.
+//! A verdict in sentences.
 //!
-//! A cycle is told edge by edge from where it reads best: steps of one session and what it read
-//! make one sentence, an edge that a rule derived is followed by its premises, indented. However
-//! large the proof is, the text stays short: long lists lose their middle, deep derivations their
-//! bottom, and a tree of many cases its right-hand side, each with a count of what is left out.
+//! A cycle is described edge by edge, starting where it is easiest to read: steps of one session
+//! and the read before them form one sentence, and a derived edge is followed by its premises,
+//! indented. However large the proof is, the text stays short: long lists are cut in the middle,
+//! deep derivations at the bottom, and a tree of many cases on the right, each with a count of the
+//! omitted parts.
 
 use std::collections::HashSet;
 
@@ -20,20 +21,20 @@ use crate::text::{
     reference, session,
 };
 
-/// Of a longer list of steps only the first and the last are told.
+/// Number of steps above which only the first and the last are described.
 const MAX_STEPS: usize = 16;
 const FIRST_STEPS: usize = 10;
 const LAST_STEPS: usize = 4;
-/// How many operations of one session a sentence takes.
+/// Largest number of operations of one session in a sentence.
 const MAX_SENTENCE_OPERATIONS: usize = 4;
-/// How deep premises and cases are told.
+/// Largest depth of premises and cases that are described.
 const MAX_DEPTH: usize = 4;
-/// How many lines the whole takes at most, give or take the last words.
+/// Largest number of lines of the whole text, apart from the last words.
 const MAX_LINES: usize = 160;
-/// Up to how many operations an order is written out.
+/// Largest number of operations of an order that is written out.
 const MAX_SHOWN_ORDER: usize = 12;
 
-/// Tells in plain sentences what the judgement says and why it holds.
+/// Explains in plain sentences the verdict of a judgement and its reason.
 ///
 /// For a violation: the bad pattern and its meaning, the cycle step by step, and the contradiction.
 /// The text is a few lines to a few pages long, however large the certificate is.
@@ -62,7 +63,7 @@ pub(crate) fn explain_registers(
     }
 }
 
-/// Says what a bad pattern means.
+/// Describes a bad pattern.
 fn meaning(pattern: &Pattern, certificate: &Certificate) -> String {
     let words = match pattern {
         Pattern::ThinAirRead => "a read returned a value that was never written",
@@ -132,7 +133,7 @@ fn meaning(pattern: &Pattern, certificate: &Certificate) -> String {
     format!("{pattern}: {words}.")
 }
 
-/// Says what a certificate of consistency shows.
+/// Describes what a certificate of consistency proves.
 pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate) -> String {
     let (words, wr) = match certificate {
         Certificate::Order { order, wr } => {
@@ -212,9 +213,9 @@ pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate
     }
 }
 
-/// A sentence's worth of edges.
+/// Edges that form one sentence.
 enum Sentence<'a> {
-    /// A session read something, or not, and went on.
+    /// A session read a value, if `wr` is given, and continued.
     Run { wr: Option<&'a Edge>, po: Vec<&'a Edge> },
     /// Any other edge.
     Single(&'a Edge),
@@ -242,11 +243,11 @@ struct Teller<'a> {
     history: &'a History,
     out: String,
     lines: usize,
-    /// Sentences of the cycle and its premises, with the edges that each is about.
+    /// Sentences of the cycle and its premises, each with its edges.
     steps: Vec<ToldStep<'a>>,
 }
 
-/// A sentence of a proof, with the edges that it is about.
+/// A sentence of a proof, with the edges that it describes.
 pub(crate) struct ToldStep<'a> {
     pub(crate) sentence: String,
     pub(crate) edges: Vec<&'a Edge>,
@@ -262,10 +263,10 @@ pub(crate) fn told_steps<'a>(
     teller.steps
 }
 
-/// What is known while one cycle is told.
+/// State of the description of one cycle.
 struct Telling<'a> {
     derivations: Derivations<'a>,
-    /// The derivations that stand above, complete.
+    /// Derivations that were described completely before.
     told: HashSet<Fact<'a>>,
 }
 
@@ -283,7 +284,7 @@ impl<'a> Teller<'a> {
         Teller { history, out: String::new(), lines: 0, steps: Vec::new() }
     }
 
-    /// Writes a line and keeps it as a step about the edges.
+    /// Writes a line and records it as a step about some edges.
     fn step(&mut self, indent: usize, mark: &str, text: &str, edges: Vec<&'a Edge>) {
         if !self.is_full() {
             self.steps.push(ToldStep { sentence: text.to_owned(), edges });
@@ -318,7 +319,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells a certificate of violation; `depth` counts the cases around it.
+    /// Describes a certificate of violation; `depth` counts the enclosing cases.
     fn certificate(&mut self, certificate: &'a Certificate, depth: usize) {
         let indent = 2 * depth;
         let h = self.history;
@@ -333,7 +334,7 @@ impl<'a> Teller<'a> {
                 let mut telling =
                     Telling { derivations: Derivations::of(edges), told: HashSet::new() };
                 let cycle = turned(telling.flatten(edges));
-                // That an operation is in a set is all that there is to say.
+                // For an operation in a set that must be empty, nothing more is to be said.
                 if !matches!(shape(&cycle), Shape::Member(_)) {
                     self.steps(&cycle, indent + 2, 0, &mut telling);
                 }
@@ -410,7 +411,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells edges that follow one another; `depth` counts the derivations around them.
+    /// Describes consecutive edges; `depth` counts the enclosing derivations.
     fn steps(
         &mut self,
         edges: &[&'a Edge],
@@ -431,7 +432,7 @@ impl<'a> Teller<'a> {
             if left_out > 0 && (FIRST_STEPS..count - LAST_STEPS).contains(&i) {
                 continue;
             }
-            // The cycle's own steps are numbered, what supports them is listed.
+            // The cycle's own steps are numbered, and their premises are listed.
             let mark = if depth == 0 { format!("{}. ", i + 1) } else { "- ".into() };
             match sentence {
                 Sentence::Run { wr, po } => {
@@ -444,7 +445,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells one derived or assumed edge, and its premises below it.
+    /// Describes one derived or assumed edge, followed by its premises.
     fn single(
         &mut self,
         mark: &str,
@@ -461,7 +462,7 @@ impl<'a> Teller<'a> {
         self.step(indent, mark, &text, vec![edge]);
         let (Reason::Overwritten { rest, .. } | Reason::Seen { rest, .. } | Reason::Other { rest }) =
             reason;
-        // That an initial write comes first goes without saying.
+        // An edge from an initial write needs no explanation.
         let goes_without_saying = |e: &&Edge| {
             h.is_initial(e.from) && e.because.is_empty() && kind(&e.relation) != Kind::ReadsFrom
         };
@@ -474,12 +475,12 @@ impl<'a> Teller<'a> {
                 self.steps(&flat, indent, depth + 1, telling);
             }
         }
-        // Only what has been shown completely can be referred to.
+        // Only a completely described derivation can be referred to.
         telling.told.insert(fact(edge));
     }
 }
 
-/// Tells what a session read, and how it went on.
+/// Describes a read of a session and its following operations.
 fn run(h: &History, wr: Option<&Edge>, po: &[&Edge]) -> String {
     let did = |op: OpId| format!("{} ({})", deed(h, op), reference(h, op));
     let mut text = String::new();
@@ -528,7 +529,7 @@ fn run(h: &History, wr: Option<&Edge>, po: &[&Edge]) -> String {
     text + "."
 }
 
-/// Tells an edge that a rule derived or a case assumes.
+/// Describes an edge that a rule derived or a case assumes.
 fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
     let (from, to) = (reference(h, edge.from), reference(h, edge.to));
     let relation = clean(edge.relation.as_str(), 24);
@@ -555,7 +556,7 @@ fn derived(h: &History, edge: &Edge, reason: &Reason, is_new: bool) -> String {
         }
         Reason::Seen { read, rest } => {
             let (read, seen) = (quoted(h, *read), quoted(h, edge.from));
-            // Only what causality brings is seen; other orders are inferred.
+            // A session sees only what comes by causality; other orders are inferred.
             let is_causal =
                 |e: &&Edge| matches!(kind(&e.relation), Kind::Program | Kind::ReadsFrom);
             let start = if rest.iter().all(is_causal) {
@@ -616,7 +617,7 @@ fn thin_air(h: &History, read: OpId) -> String {
     )
 }
 
-/// Sums the cycle up.
+/// Summarises the cycle.
 fn contradiction(h: &History, cycle: &[&Edge]) -> String {
     let Some(first) = cycle.first() else {
         return never_ended(h)

@@ -1,15 +1,15 @@
-//! Reading a certificate: what each edge says, and where its derivation stands.
+//! The structure of certificates: the meaning of each edge, and its derivation.
 //!
-//! A derivation is written out where a cycle first uses the edge, so a reader that starts elsewhere
-//! in the cycle has to look it up: [`Derivations`] is that index. No walk here
-//! recurses, since a proof can be as deep as it is long.
+//! A derivation is written where a cycle first uses the edge, so a reader that starts elsewhere in
+//! the cycle has to look it up: [`Derivations`] is that index. No traversal here is recursive,
+//! since a proof can be very deep.
 
 use std::collections::{HashMap, HashSet};
 
 use consistory_history::OpId;
 use consistory_verdict::{Certificate, Edge, Relation};
 
-/// What an edge says.
+/// Meaning of an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// One operation follows another in its session: `po` and its parts.
@@ -20,11 +20,11 @@ pub(crate) enum Kind {
     Overwritten,
     /// A write comes before another in the store order: `ww`.
     Store,
-    /// A rule derives it: `cf`, `hb` and whatever a definition binds.
+    /// A rule derives the edge: `cf`, `hb` and the relations that a definition binds.
     Derived,
 }
 
-/// Returns what the edges of a relation say.
+/// Returns the meaning of a relation's edges.
 pub(crate) fn kind(relation: &Relation) -> Kind {
     match relation {
         Relation::Po | Relation::Ppo | Relation::Poloc => Kind::Program,
@@ -44,26 +44,26 @@ pub(crate) fn fact(edge: &Edge) -> Fact<'_> {
     (edge.from, edge.to, &edge.relation)
 }
 
-/// Why a rule derives an edge, with the premises that the words for it leave to be told.
+/// Rule that derives an edge, with the premises that its description does not mention.
 #[derive(Debug)]
 pub(crate) enum Reason<'a> {
-    /// The edge starts at a read of `source`, which the edge's end overwrites.
+    /// The edge starts at a read of `source`, which the target of the edge overwrites.
     Overwritten {
-        /// The write that is read.
+        /// Write that is read.
         source: OpId,
-        /// What puts `source` before the edge's end.
+        /// Premises that order `source` before the target.
         rest: Vec<&'a Edge>,
     },
-    /// The edge's start reaches `read`, which nevertheless reads from the edge's end.
+    /// The start of the edge reaches `read`, which nevertheless reads from the target.
     Seen {
         /// The read.
         read: OpId,
-        /// What puts the edge's start before `read`.
+        /// Premises that order the start before `read`.
         rest: Vec<&'a Edge>,
     },
-    /// Whatever the premises say.
+    /// Any other rule.
     Other {
-        /// The premises.
+        /// Premises.
         rest: Vec<&'a Edge>,
     },
 }
@@ -88,16 +88,16 @@ pub(crate) fn reason<'a>(edge: &Edge, premises: &'a [Edge]) -> Reason<'a> {
     Reason::Other { rest: premises.iter().collect() }
 }
 
-/// Where the derivations of a cycle stand.
+/// Index of the derivations in a cycle.
 pub(crate) struct Derivations<'a> {
     first: HashMap<Fact<'a>, &'a [Edge]>,
 }
 
 impl<'a> Derivations<'a> {
-    /// Indexes the derivations of a cycle; that of an edge counts which is complete first.
+    /// Indexes the derivations of a cycle; for each edge, the derivation that is complete first.
     ///
-    /// It rests only on what was derived before it, so a reader who follows the index never comes
-    /// back to where it started.
+    /// It depends only on edges that were derived before it, so following the index never leads to
+    /// a cycle.
     pub(crate) fn of(cycle: &'a [Edge]) -> Self {
         let mut first = HashMap::new();
         // Each edge, and whether its premises were indexed.
@@ -122,10 +122,10 @@ impl<'a> Derivations<'a> {
         }
     }
 
-    /// Puts in place of each edge that only abbreviates a path the edges of that path.
+    /// Replaces each edge that only abbreviates a path by the edges of the path.
     ///
-    /// Each such edge is expanded once, the first time that it is met since `expanded` was empty;
-    /// so the work over all calls stays linear in the cycle and its premises.
+    /// Each such edge is expanded once, at its first occurrence since `expanded` was empty; so the
+    /// total work is linear in the cycle and its premises.
     pub(crate) fn flatten(
         &self,
         edges: impl DoubleEndedIterator<Item = &'a Edge>,
@@ -145,20 +145,20 @@ impl<'a> Derivations<'a> {
     }
 }
 
-/// What the edges of a certificate lead to.
+/// Shape of the edges of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
-    /// Nowhere: there are none.
+    /// There are no edges.
     Nothing,
-    /// Back to where they start.
+    /// The edges return to their start.
     Cycle,
-    /// Elsewhere: a pair of a relation that must be empty.
+    /// The edges end elsewhere: a pair of a relation that must be empty.
     Pair(OpId, OpId),
-    /// An operation that is in a set that must be empty, or related to itself without more ado.
+    /// An operation in a set that must be empty, or related to itself directly.
     Member(OpId),
 }
 
-/// Finds what edges that follow one another lead to.
+/// Determines the shape of consecutive edges.
 pub(crate) fn shape(edges: &[&Edge]) -> Shape {
     match edges {
         [] => Shape::Nothing,
@@ -170,8 +170,8 @@ pub(crate) fn shape(edges: &[&Edge]) -> Shape {
     }
 }
 
-/// Turns a cycle so that it starts where it reads best: after a derived edge, at the first of a
-/// session's operations. A sequence that is not a cycle is left as it is.
+/// Rotates a cycle so that it is easy to read: it starts after a derived edge, at the first of a
+/// session's operations. A sequence that is not a cycle is returned unchanged.
 pub(crate) fn turned(mut cycle: Vec<&Edge>) -> Vec<&Edge> {
     if shape(&cycle) != Shape::Cycle {
         return cycle;
@@ -182,7 +182,7 @@ pub(crate) fn turned(mut cycle: Vec<&Edge>) -> Vec<&Edge> {
         let derived = !matches!(before, Kind::Program | Kind::ReadsFrom);
         (derived, here == Kind::Program && before != Kind::Program)
     };
-    // The first of the best, so that the answer does not depend on what follows.
+    // The first of the best positions, so that the result does not depend on later edges.
     let best = (0..cycle.len()).rev().max_by_key(|&i| score(i)).unwrap_or(0);
     cycle.rotate_left(best);
     cycle
@@ -190,13 +190,13 @@ pub(crate) fn turned(mut cycle: Vec<&Edge>) -> Vec<&Edge> {
 
 /// A violation at the leaf of a tree of cases.
 pub(crate) struct Leaf<'a> {
-    /// What is assumed, outermost first.
+    /// Assumptions, outermost first.
     pub(crate) assumptions: Vec<Assumption>,
-    /// What closes the case.
+    /// Certificate that closes the case.
     pub(crate) certificate: &'a Certificate,
 }
 
-/// What a branch assumes.
+/// Assumption of a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Assumption {
     /// One write comes before another in the store order.
@@ -211,7 +211,7 @@ pub(crate) enum Assumption {
 pub(crate) fn leaves(certificate: &Certificate, most: usize) -> (Vec<Leaf<'_>>, usize) {
     let mut found = Vec::new();
     let mut total = 0;
-    // Assumptions are kept as the path to the node at hand: an entry says how deep its node is.
+    // Assumptions form the path to the current node; each entry contains the depth of its node.
     let mut path: Vec<Assumption> = Vec::new();
     let mut stack: Vec<(usize, Option<Assumption>, &Certificate)> = vec![(0, None, certificate)];
     while let Some((depth, assumption, certificate)) = stack.pop() {
@@ -247,7 +247,7 @@ pub(crate) fn leaves(certificate: &Certificate, most: usize) -> (Vec<Leaf<'_>>, 
     (found, total)
 }
 
-/// Returns whether the premises lead, one after the other, from the edge's start to its end.
+/// Checks whether the premises form a path from the edge's start to its end.
 fn is_path(edge: &Edge, premises: &[Edge]) -> bool {
     let (Some(first), Some(last)) = (premises.first(), premises.last()) else { return false };
     first.from == edge.from

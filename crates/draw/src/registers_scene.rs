@@ -16,19 +16,19 @@ use crate::text::{
     clean, counted, described, grouped, initial, notation, quoted, reference, session_name,
 };
 
-/// How a history is drawn.
+/// Options of a drawing of a history.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DrawOptions {
-    /// The model that was judged, for the title.
+    /// Model that was judged, for the title.
     pub model: String,
-    /// Up to how many operations, but at most 200, all are drawn; of a larger history only those
-    /// that matter.
+    /// Number of operations up to which all are drawn, at most 200; of a larger history only the
+    /// relevant ones are drawn.
     pub full_up_to: usize,
-    /// How many neighbours of an operation that matters, but at most 20, are drawn on either side.
+    /// Number of neighbours that are drawn on either side of a relevant operation, at most 20.
     pub context: usize,
-    /// How many cases of a proof by cases, but at most 20, are drawn.
+    /// Number of drawn cases of a proof by cases, at most 20.
     pub cases: usize,
-    /// Object's state after each call of the linearization that is drawn, as far as it is known.
+    /// State of the object after each drawn call of the linearization, if known.
     pub states: HashMap<OpId, String>,
 }
 
@@ -39,15 +39,15 @@ impl Default for DrawOptions {
     }
 }
 
-/// Limits of [`DrawOptions`]: larger drawings help nobody.
+/// Limits of [`DrawOptions`]; larger drawings are not readable.
 const MAX_FULL_OPS: usize = 200;
 const MAX_CONTEXT_OPS: usize = 20;
 const MAX_CASES: usize = 20;
 
 /// Builds the scenes of a history and its judgement: one, or one per case of a proof by cases.
 ///
-/// The edges of the cycle carry their evidence, and the steps are the sentences of the explanation.
-/// Without a cycle the edges show which write each read takes its value from.
+/// The edges of the cycle contain their evidence, and the steps are the sentences of the
+/// explanation. Without a cycle the edges show the source of each read.
 pub(crate) fn registers_scenes(
     history: &History,
     judgement: &RegisterJudgement<'_>,
@@ -94,7 +94,7 @@ pub(crate) fn registers_scenes(
     scenes
 }
 
-/// Draws a history and, if the judgement is a violation, what is wrong with it.
+/// Draws a history and, if the judgement is a violation, its proof.
 pub(crate) fn registers_svg(
     history: &History,
     judgement: &RegisterJudgement<'_>,
@@ -196,7 +196,7 @@ fn plain_scene(history: &History, chosen: &[(OpId, OpId)], options: &DrawOptions
     Built::new(history, &lanes, &arrows, &nothing).scene
 }
 
-/// Numbers the operations that are shown by their position in the order that proves consistency.
+/// Numbers the shown operations by their position in the order that proves consistency.
 fn number(history: &History, order: &[OpId], scenes: &mut [Scene]) {
     let places: HashMap<String, usize> =
         order.iter().enumerate().map(|(i, &op)| (reference(history, op), i + 1)).collect();
@@ -205,10 +205,10 @@ fn number(history: &History, order: &[OpId], scenes: &mut [Scene]) {
     }
 }
 
-/// A scene under construction, with where its parts come from.
+/// A scene under construction, with the origin of its parts.
 struct Built {
     scene: Scene,
-    /// Index of the node of each operation that is shown.
+    /// Index of the node of each shown operation.
     nodes: HashMap<OpId, usize>,
     /// Index of each edge by its ends and relation.
     edges: HashMap<(OpId, OpId, String), usize>,
@@ -229,7 +229,7 @@ impl Built {
             Some(Importance::Support) => Emphasis::Premise,
             None => usual,
         };
-        // Initial writes have a lane of their own if an arrow touches one.
+        // Initial writes have their own lane if an arrow touches one.
         let initials: BTreeSet<OpId> = arrows
             .iter()
             .flat_map(|arrow| [arrow.from, arrow.to])
@@ -307,7 +307,7 @@ impl Built {
         self.scene.edges.push(Edge { role, basis, ..Edge::new(from, to, relation) });
     }
 
-    /// Says of each derived edge which of the edges that are shown it follows from.
+    /// Links each derived edge to those of its premises that are shown.
     fn link_premises(&mut self, certificate: &Certificate) {
         for edge in certificate.edges() {
             let index = |e: &consistory_verdict::Edge| {

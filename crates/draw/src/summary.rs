@@ -1,4 +1,4 @@
-//! A verdict told in one line.
+//! A verdict in one line.
 
 use consistory_history::{History, OpId};
 use consistory_verdict::{Certificate, Edge, Judgement, Pattern};
@@ -9,10 +9,10 @@ use crate::narrative::shown_by;
 use crate::proof::{Derivations, Kind, Reason, Shape, kind, leaves, reason, shape, turned};
 use crate::text::{clean, counted, ended, grouped, never_ended, quoted, reference, width};
 
-/// The longest that the line gets, in columns.
+/// Largest width of the line, in columns.
 const MAX_SUMMARY_COLUMNS: usize = 200;
 
-/// Tells in one line, of at most 200 columns, what the judgement says and why it holds.
+/// Explains in one line, of at most 200 columns, the judgement and its reason.
 pub(crate) fn explain_registers_line(
     history: &History,
     model: &str,
@@ -21,7 +21,7 @@ pub(crate) fn explain_registers_line(
     let line = match judgement {
         Judgement::Consistent(certificate) => {
             let shown = shown_by(history, model, certificate);
-            // A short order is written out; in one line that is too much.
+            // An order is not written out, because there is only one line.
             let shown = shown.split(", namely ").next().unwrap_or_default();
             format!("consistent: {shown}")
         }
@@ -74,7 +74,7 @@ fn violation(h: &History, pattern: &Pattern, certificate: &Certificate, room: us
     }
 }
 
-/// Tells a pattern that is about one read.
+/// Describes a pattern of one bad read.
 fn bad_read<'a>(
     h: &History,
     pattern: &Pattern,
@@ -105,7 +105,7 @@ fn bad_read<'a>(
     })
 }
 
-/// Finds in an edge a read, what it reads, and the write that overwrites it.
+/// Finds in an edge a read, its value, and the write that overwrites its source.
 fn overwritten<'a>(
     edge: &'a Edge,
     derivations: &Derivations<'a>,
@@ -120,7 +120,8 @@ fn overwritten<'a>(
     }
 }
 
-/// Writes a cycle, or what leads to a pair that must not be, as a chain, the middle left out if it takes too much room.
+/// Writes a cycle, or the path to a pair that must not exist, as a chain; the middle is cut if it
+/// is too long.
 fn around(h: &History, cycle: &[&Edge], room: usize) -> String {
     let link =
         |edge: &Edge| format!("{} -{}-> ", quoted(h, edge.from), clean(edge.relation.as_str(), 12));

@@ -1,7 +1,7 @@
 //! A canvas that writes SVG.
 //!
-//! Everything is said in presentation attributes, and arrowheads are drawn as shapes: a document
-//! without ids and style sheets can be put next to others on one page. Text is escaped here and
+//! The document uses presentation attributes, and arrowheads are drawn as shapes: a document
+//! without ids and style sheets can be embedded with others in one page. Text is escaped here and
 //! nowhere else.
 
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use crate::text::width;
 
 /// The colour of text and of the strongest lines.
 pub(crate) const INK: &str = "#1f2933";
-/// The colour of what is said in passing.
+/// Colour of secondary text.
 pub(crate) const MUTED: &str = "#66707c";
 /// The colour of frames and grids.
 pub(crate) const FAINT: &str = "#d5dae1";
@@ -43,16 +43,16 @@ impl Rect {
     }
 }
 
-/// How a line or an outline is drawn.
+/// Style of a line or an outline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stroke<'a> {
     pub(crate) colour: &'a str,
     pub(crate) width: f64,
-    /// As `stroke-dasharray` has it; empty for a solid line.
+    /// Value of `stroke-dasharray`; empty for a solid line.
     pub(crate) dashes: &'a str,
 }
 
-/// Where a text stands relative to its point.
+/// Position of a text relative to its point.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -60,7 +60,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// How a text is set.
+/// Font and alignment of a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Font<'a> {
     pub(crate) size: f64,
@@ -76,17 +76,17 @@ impl<'a> Font<'a> {
         Font { size, colour, is_mono: false, is_bold: false, anchor: Anchor::Start }
     }
 
-    /// Makes it bold.
+    /// Returns the font in bold.
     pub(crate) fn bold(self) -> Self {
         Font { is_bold: true, ..self }
     }
 
-    /// Anchors it elsewhere.
+    /// Returns the font with another anchor.
     pub(crate) fn anchored(self, anchor: Anchor) -> Self {
         Font { anchor, ..self }
     }
 
-    /// Estimates how wide a text gets; viewers choose the font, so this is on the wide side.
+    /// Estimates the width of a text; viewers choose the font, so the estimate is large.
     pub(crate) fn measure(&self, text: &str) -> f64 {
         let em = match (self.is_mono, self.is_bold) {
             (true, _) => 0.605,
@@ -104,8 +104,8 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
-    /// Closes the document: a white sheet of the given size, with a title for those who cannot
-    /// see it.
+    /// Closes the document: a white background of the given size, with a title for readers who
+    /// cannot see the picture.
     pub(crate) fn finish(self, w: f64, h: f64, title: &str) -> String {
         let (w, h) = (w.ceil(), h.ceil());
         format!(
@@ -142,7 +142,7 @@ impl Canvas {
         self.put(format_args!("<path d=\"{d}\" fill=\"none\"{stroke}/>"));
     }
 
-    /// Draws dots where the strokes of a path without length are, half transparent.
+    /// Draws half-transparent dots at the zero-length strokes of a path.
     pub(crate) fn dots(&mut self, d: &str, size: f64, colour: &str) {
         let stroke = stroke_attributes(Stroke { colour, width: size, dashes: "" });
         self.put(format_args!(
@@ -179,7 +179,7 @@ impl Canvas {
         self.write_text(p, font, text, "");
     }
 
-    /// Writes a text with its baseline at a point, turned to read upwards.
+    /// Writes a text with its baseline at a point, rotated to read upwards.
     pub(crate) fn text_upwards(&mut self, p: Point, font: Font, text: &str) {
         let turn = format!(" transform=\"rotate(-90 {} {})\"", num(p.x), num(p.y));
         self.write_text(p, font, text, &turn);
@@ -209,13 +209,13 @@ impl Canvas {
     }
 }
 
-/// Writes a coordinate: a tenth of a pixel is enough.
+/// Formats a coordinate with a precision of a tenth of a pixel.
 pub(crate) fn num(v: f64) -> String {
     let rounded = (v * 10.0).round() / 10.0;
     if rounded == 0.0 { "0".into() } else { format!("{rounded}") }
 }
 
-/// Writes a point as paths have it.
+/// Formats a point in the syntax of paths.
 pub(crate) fn pair(p: Point) -> String {
     format!("{} {}", num(p.x), num(p.y))
 }

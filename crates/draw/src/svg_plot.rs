@@ -1,44 +1,44 @@
 //! A line plot of measurements.
 //!
-//! Series are told apart by colour and by mark, and named at their right ends; where too many end
-//! for that, in a legend below.
+//! Series are distinguished by colour and by mark, and named at their right ends or, if too many
+//! end there, in a legend below.
 
 use crate::svg::{Anchor, Canvas, FAINT, Font, INK, MUTED, Point, Rect, Stroke, at, num, pair};
 use crate::text::clean;
 
-/// What is plotted.
+/// A line plot: its labels, scales and series.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Plot {
-    /// The heading.
+    /// Heading.
     pub title: String,
-    /// What x is, with its unit.
+    /// Label of the x axis, with its unit.
     pub x_label: String,
-    /// What y is, with its unit.
+    /// Label of the y axis, with its unit.
     pub y_label: String,
-    /// Whether x is on a logarithmic scale.
+    /// Whether the x axis is logarithmic.
     pub log_x: bool,
-    /// Whether y is on a logarithmic scale.
+    /// Whether the y axis is logarithmic.
     pub log_y: bool,
-    /// The series, in the order of their colours.
+    /// Series, in the order of their colours.
     pub series: Vec<Series>,
 }
 
 /// A line of a plot.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {
-    /// What was measured.
+    /// Name of the measured quantity.
     pub name: String,
-    /// The points; those that are not finite (or beyond 1e100), or not positive on a logarithmic
-    /// scale, are left out.
+    /// Points; values that are not finite, exceed 1e100, or are not positive on a logarithmic scale
+    /// are left out.
     pub points: Vec<(f64, f64)>,
-    /// Why the series ends before the others, for example `out of time`.
+    /// Reason why the series ends before the others, for example `out of time`.
     pub missing: Option<String>,
 }
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 500.0;
 const LABEL_ROW: f64 = 17.0;
-/// Okabe and Ito's palette, darkened where it is too light for lines and text on white.
+/// Okabe and Ito's palette, darkened for lines and text on white.
 const COLOURS: [&str; 8] =
     ["#0068b5", "#d1490c", "#00856a", "#a3388c", "#a87900", "#2793c9", "#333a42", "#8a2846"];
 
@@ -82,7 +82,7 @@ pub fn line_plot(plot: &Plot) -> String {
     let to_page = |p: &(f64, f64)| at(x_axis.at(p.0), y_axis.at(p.1));
     let pages: Vec<Vec<Point>> =
         series.iter().map(|points| points.iter().map(to_page).collect()).collect();
-    // The first series matters most and lies on top.
+    // The first series is the most important and drawn on top.
     for (i, points) in pages.iter().enumerate().rev() {
         let colour = COLOURS[i % COLOURS.len()];
         if points.len() > 1 {
@@ -131,7 +131,7 @@ pub fn line_plot(plot: &Plot) -> String {
     canvas.finish(width, height, &clean(&plot.title, 120))
 }
 
-/// Draws the grid, the ticks and what the axes are.
+/// Draws the grid, the ticks and the labels of the axes.
 pub(crate) fn frame(
     canvas: &mut Canvas,
     x_label: &str,
@@ -181,7 +181,7 @@ fn mark(canvas: &mut Canvas, series: usize, p: Point, colour: &str) {
     }
 }
 
-/// Returns heights for the labels at the ends of lines that keep them apart.
+/// Returns heights for the labels at the ends of lines, so that labels do not overlap.
 fn spread(mut ends: Vec<(usize, Point)>, top: f64, bottom: f64) -> Vec<(usize, Point, f64)> {
     ends.sort_by(|a, b| a.1.y.total_cmp(&b.1.y).then(a.0.cmp(&b.0)));
     let mut heights: Vec<f64> = Vec::new();
@@ -197,7 +197,7 @@ fn spread(mut ends: Vec<(usize, Point)>, top: f64, bottom: f64) -> Vec<(usize, P
     ends.into_iter().zip(heights).map(|((i, end), y)| (i, end, y)).collect()
 }
 
-/// A scale from values to places on the page.
+/// A scale from values to positions on the page.
 pub(crate) struct Axis {
     low: f64,
     high: f64,
@@ -208,7 +208,7 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// Builds a scale that all values are on, and those at its ends are not at the very edge.
+    /// Builds a scale that contains all values, with a margin at both ends.
     pub(crate) fn over(
         values: impl Iterator<Item = f64>,
         is_log: bool,
@@ -221,7 +221,7 @@ impl Axis {
         let (low, high) = match (low <= high, is_log) {
             (false, false) => (0.0, 1.0),
             (false, true) => (1.0, 10.0),
-            // From zero, unless the values keep away from it.
+            // The scale starts at zero, unless all values are far from it.
             (true, false) if low >= 0.0 && low < 0.4 * high => (0.0, high * 1.04),
             (true, false) if low == high => {
                 (low - low.abs() / 2.0 - 1.0, high + high.abs() / 2.0 + 1.0)
@@ -236,7 +236,7 @@ impl Axis {
         Axis { low, high, is_log, start, end, ticks_wanted }
     }
 
-    /// Returns the place of a value.
+    /// Returns the position of a value.
     pub(crate) fn at(&self, v: f64) -> f64 {
         let part = if self.is_log {
             (v.ln() - self.low.ln()) / (self.high.ln() - self.low.ln())
@@ -262,8 +262,8 @@ impl Axis {
             .collect()
     }
 
-    /// Ticks at powers of ten; where these are few, also at 2 and 5 times them; where they are
-    /// many, only at some.
+    /// Returns ticks at powers of ten; if these are few, also at 2 and 5 times them; if they are
+    /// many, only at some of them.
     fn log_ticks(&self) -> Vec<f64> {
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
         let decades = self.high.log10() - self.low.log10();
@@ -283,7 +283,7 @@ impl Axis {
     }
 }
 
-/// Writes the value of a tick.
+/// Formats the value of a tick.
 fn written(v: f64) -> String {
     let size = v.abs();
     if v == 0.0 {
@@ -297,7 +297,7 @@ fn written(v: f64) -> String {
     if !(1e-4..1e4).contains(&size) {
         return format!("{v:.0e}");
     }
-    // Rounded to what a tick can need, so that 0.1 + 0.2 is 0.3.
+    // Rounded to the digits that a tick can need, so that 0.1 + 0.2 is 0.3.
     let digits = (3.0 - size.log10().floor()).clamp(0.0, 8.0) as usize;
     let text = format!("{v:.digits$}");
     if text.contains('.') {

@@ -1,6 +1,6 @@
-//! A scatter plot of two measurements of the same things, both on one logarithmic scale.
+//! A scatter plot of two measurements of each item, both on one logarithmic scale.
 //!
-//! The diagonal is where both are as large; a point above it took longer the second way.
+//! On the diagonal both measurements are equal; above it the second one is larger.
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,27 @@ use crate::svg::{Anchor, Canvas, Font, INK, MUTED, Stroke, at, num, pair};
 use crate::svg_plot::{Axis, frame};
 use crate::text::clean;
 
-/// What is plotted.
+/// Points and labels of a scatter plot.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Scatter {
-    /// The heading.
+    /// Heading.
     pub title: String,
-    /// What x is, with its unit.
+    /// Label of the x axis, with its unit.
     pub x_label: String,
-    /// What y is, with its unit.
+    /// Label of the y axis, with its unit.
     pub y_label: String,
-    /// The points; those that are not positive, or not finite (or beyond 1e100), are left out.
+    /// Points; values that are not positive, not finite, or greater than 1e100 are left out.
     pub points: Vec<(f64, f64)>,
-    /// Where a measurement was cut off, in either direction.
+    /// Value at which measurements were cut off, on both axes.
     pub limit: Option<f64>,
 }
 
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 580.0;
-/// How far apart points are kept, in pixels: nearer ones are drawn as one.
+/// Smallest distance between drawn points, in pixels; nearer points are drawn as one.
 const MIN_POINT_DISTANCE: f64 = 2.0;
 
-/// Draws a scatter plot with the diagonal, ten times above it and ten times below.
+/// Draws a scatter plot with the diagonal, and lines for ten times and a tenth.
 pub fn scatter_plot(scatter: &Scatter) -> String {
     let fits = |v: f64| (1e-100..=1e100).contains(&v);
     let points: Vec<(f64, f64)> =
@@ -46,7 +46,7 @@ pub fn scatter_plot(scatter: &Scatter) -> String {
     let font = Font::sans(11.0, MUTED);
     for (factor, name, dashes) in [(1.0, "as long", ""), (10.0, "10×", "5 4"), (0.1, "1/10", "5 4")]
     {
-        // From where the line comes into the picture to where it leaves it.
+        // Range of x in which the line is visible.
         let (from, to) = (low.max(low / factor), high.min(high / factor));
         if from < to {
             let end = at(x_axis.at(to), y_axis.at(to * factor));
@@ -65,7 +65,7 @@ pub fn scatter_plot(scatter: &Scatter) -> String {
         let font = Font::sans(14.0, MUTED).anchored(Anchor::Middle);
         canvas.text(at((left + right) / 2.0, (top + bottom) / 2.0), font, "no data");
     }
-    // Strokes without length have round ends: that takes few bytes a point.
+    // Zero-length strokes have round ends, which takes few bytes per point.
     let grain = |v: f64| (v / MIN_POINT_DISTANCE).round() as i64;
     let cells: BTreeSet<(i64, i64)> =
         points.iter().map(|&(x, y)| (grain(x_axis.at(x)), grain(y_axis.at(y)))).collect();

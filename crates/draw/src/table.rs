@@ -2,10 +2,10 @@
 
 use crate::text::{clean, width};
 
-/// The widest that a cell is shown.
+/// Largest width of a cell, in columns.
 const MAX_CELL_COLUMNS: usize = 200;
 
-/// Columns of text are not made narrower than this.
+/// Smallest width of a column of text.
 const MIN_TEXT_COLUMNS: usize = 10;
 
 /// Aligns a table: the header, a rule, and the rows, two spaces between columns.
@@ -16,8 +16,8 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     table_within(header, rows, usize::MAX)
 }
 
-/// Aligns a table as [`table`] does, and breaks the cells of its widest columns of text into several
-/// lines where it would be wider than `columns`. Columns that do not fit even so stand in further
+/// Aligns a table like [`table`], and breaks the cells of its widest columns of text into several
+/// lines if it would be wider than `columns`. Columns that still do not fit are written as further
 /// tables below, each with the first column.
 pub fn table_within(header: &[&str], rows: &[Vec<String>], columns: usize) -> String {
     let most = columns;
@@ -84,7 +84,7 @@ pub fn table_within(header: &[&str], rows: &[Vec<String>], columns: usize) -> St
     out
 }
 
-/// Breaks a cell into lines of at most so many columns, at spaces where there are any.
+/// Breaks a cell into lines of at most `columns` columns, at spaces where possible.
 fn broken(cell: &str, columns: usize) -> Vec<String> {
     if width(cell) <= columns {
         return vec![cell.to_owned()];
@@ -135,7 +135,7 @@ fn physical_line<'a>(
     out.push('\n');
 }
 
-/// Returns whether a cell reads as a measurement: digits, maybe a sign, separators and a unit.
+/// Checks whether a cell looks like a measurement: digits, maybe a sign, separators and a unit.
 fn is_number(cell: &str) -> bool {
     let rest = cell.trim_start_matches(['+', '-', '−', '<', '>', '~', '≤', '≥', ' ']);
     let unit =

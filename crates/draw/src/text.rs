@@ -1,22 +1,22 @@
-//! Text that is fit to show: operations in words, one line, of bounded length.
+//! Display of names and operations: operations in words, in one line, of bounded length.
 //!
-//! Where sessions and keys are called by numbers, as in traces of hardware, the words say which is
-//! which: session 0, v0. References stay as the certificate has them.
+//! If sessions and keys have numbers as names, as in traces of hardware, the text distinguishes
+//! them: session 0, v0. References stay as in the certificate.
 
 use consistory_history::{
     Action, History, KeyId, OpId, SessionId, Status, ValueId, is_plain_word, is_unruly,
     write_quoted,
 };
 
-/// How many columns the name of a session, key or value may take.
+/// Largest width of the name of a session, key or value, in columns.
 const MAX_NAME_COLUMNS: usize = 24;
-/// How many columns an operation may take.
+/// Largest width of an operation, in columns.
 const MAX_OPERATION_COLUMNS: usize = 40;
-/// How many columns a name or value may take where it is shown in full.
+/// Largest width of a name or value that is shown in full, in columns.
 const MAX_DETAIL_COLUMNS: usize = 200;
 
-/// Makes `text` one line of at most `longest` columns: control characters and those that turn the
-/// direction of writing are escaped, and what is too long ends in an ellipsis.
+/// Makes `text` one line of at most `longest` columns: control characters and those that change the
+/// direction of writing are escaped, and a text that is too long ends with an ellipsis.
 pub(crate) fn clean(text: &str, longest: usize) -> String {
     let mut out = String::new();
     let mut columns = 0;
@@ -41,7 +41,7 @@ pub(crate) fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 
-/// Writes a number with thousands separated, as `1,204`.
+/// Formats a number with thousands separators, as `1,204`.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -54,7 +54,7 @@ pub(crate) fn grouped(number: usize) -> String {
     out
 }
 
-/// Writes a number of things, as `1 edge` or `1,204 edges`.
+/// Formats a number with a noun, as `1 edge` or `1,204 edges`.
 pub(crate) fn counted(number: usize, thing: &str) -> String {
     format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
@@ -69,12 +69,12 @@ pub(crate) fn reference(history: &History, op: OpId) -> String {
     format!("{name}:{}", history.index_in_session(op))
 }
 
-/// Returns what an operation's session is called.
+/// Returns the display name of an operation's session.
 pub(crate) fn session(history: &History, op: OpId) -> String {
     session_name(history, history.session_of(op))
 }
 
-/// Returns what a session is called: its name, and that it is a session if the name is a number.
+/// Returns the display name of a session: its name, preceded by `session` if the name is a number.
 pub(crate) fn session_name(history: &History, session: SessionId) -> String {
     let name = clean(history.session_name(session), MAX_NAME_COLUMNS);
     if is_number(&name) { format!("session {name}") } else { name }
@@ -96,7 +96,7 @@ pub(crate) fn notation(history: &History, op: OpId) -> String {
     clean(&shown, MAX_OPERATION_COLUMNS)
 }
 
-/// Shortens a call to [`MAX_OPERATION_COLUMNS`]: its arguments are cut before its result is.
+/// Shortens a call to [`MAX_OPERATION_COLUMNS`]: its arguments are cut before its return.
 fn call_notation(shown: &str) -> String {
     let whole = clean(shown, usize::MAX);
     if width(&whole) <= MAX_OPERATION_COLUMNS {
@@ -132,7 +132,7 @@ pub(crate) fn initial(history: &History, op: OpId, is: &str) -> String {
     }
 }
 
-/// Says what an operation did, as `wrote x=1`.
+/// Describes the effect of an operation, as `wrote x=1`.
 pub(crate) fn deed(history: &History, op: OpId) -> String {
     let value = |id| clean(&history.value(id).to_string(), MAX_NAME_COLUMNS);
     match history.action(op) {
@@ -149,7 +149,7 @@ pub(crate) fn deed(history: &History, op: OpId) -> String {
     }
 }
 
-/// Describes an operation in full for a hint: what it did with which values, and its outcome.
+/// Describes an operation in full for a tooltip: its effect with its values, and its outcome.
 pub(crate) fn described(history: &History, op: OpId) -> String {
     let long = |id| clean(&history.value(id).to_string(), MAX_DETAIL_COLUMNS);
     let key = |id: KeyId| clean(history.key_name(id), MAX_DETAIL_COLUMNS);
@@ -173,8 +173,8 @@ pub(crate) fn described(history: &History, op: OpId) -> String {
     text
 }
 
-/// Says what an operation did that found the initial value, as `read x=0 (t0:1), the initial value`,
-/// with what stands in the brackets, if anything does.
+/// Describes an operation that read the initial value, as `read x=0 (t0:1), the initial value`,
+/// with an optional text in parentheses.
 pub(crate) fn deed_at_first(history: &History, op: OpId, place: Option<&str>) -> String {
     let place = place.map_or(String::new(), |place| format!(" ({place})"));
     let Action::Rmw { key, read, write } = history.action(op) else {
@@ -185,15 +185,15 @@ pub(crate) fn deed_at_first(history: &History, op: OpId, place: Option<&str>) ->
     format!("changed {key} from its initial value {read} to {write}{place}")
 }
 
-/// Says what a key's final value is, as `x is 1 in the end`.
+/// Describes a key's final value, as `x is 1 in the end`.
 pub(crate) fn ended(history: &History, key: KeyId) -> String {
     let given = history.finals().iter().find(|&&(of, _)| of == key);
     let value = given.map_or("?".into(), |&(_, value)| history.value(value).to_string());
     format!("{} is {} in the end", key_name(history, key), clean(&value, MAX_NAME_COLUMNS))
 }
 
-/// Says which final value no write can have left, as `x is 2 in the end, but no write of that value
-/// can be the last`.
+/// Describes a final value that no write can have left, as
+/// `x is 2 in the end, but no write of that value can be the last`.
 pub(crate) fn never_ended(history: &History) -> Option<String> {
     let finals = history.finals();
     let two = finals.iter().enumerate().find_map(|(i, &(key, value))| {
@@ -210,13 +210,13 @@ pub(crate) fn never_ended(history: &History) -> Option<String> {
         let &(key, _) = finals.iter().find(is_missing)?;
         Some(format!("{}, but no write of that value can be the last", ended(history, key)))
     };
-    // What is unknown to have happened counts only if it was read.
+    // An indeterminate write counts only if it was read.
     two.or_else(|| none(&|op| history.status(op) != Status::Fail))
         .or_else(|| none(&|op| history.status(op) == Status::Ok))
 }
 
-/// Returns a key as the text notation has it, quoted unless it is a plain word; one that is a number
-/// gets a `v`, unless another key is called so.
+/// Returns a key in the text notation, quoted unless it is a plain word; a number is preceded by
+/// `v`, unless another key has this name.
 pub(crate) fn key_name(history: &History, key: KeyId) -> String {
     let name = history.key_name(key);
     if is_number(name) {

@@ -1,4 +1,5 @@
-//! Isolation levels explained: the anomaly, its transactions, and one sentence per dependency.
+//! Explanations of isolation levels: the anomaly, its transactions, and one sentence per
+//! dependency.
 
 use std::fmt::Write as _;
 
@@ -9,11 +10,11 @@ use consistory_verdict::{
 
 use crate::text::{clean, counted, quoted};
 
-/// Number of dependencies that are told, premises included.
+/// Largest number of dependencies that are described, including premises.
 const MAX_SENTENCES: usize = 60;
-/// Number of cases that are told.
+/// Largest number of cases that are described.
 const MAX_CASES: usize = 8;
-/// Number of operations of a transaction that are quoted.
+/// Largest number of operations of a transaction that are quoted.
 const MAX_QUOTED_OPS: usize = 12;
 
 /// A judgement on an isolation level.
@@ -32,7 +33,7 @@ pub(crate) fn explain_transactions(
     }
 }
 
-/// Explains in one line what a judgement says.
+/// Explains a judgement in one line.
 pub(crate) fn explain_transactions_line(
     history: &History,
     judgement: &TransactionJudgement<'_>,
@@ -136,7 +137,7 @@ fn explain_violation(
     teller.text
 }
 
-/// Checks whether a cycle rests on an order of versions that other cycles justify.
+/// Checks whether a cycle depends on a version order that is derived from other cycles.
 fn has_derived_order(cycle: &[Dependency]) -> bool {
     cycle.iter().any(|edge| {
         let is_ww = matches!(edge.relation, Relates::Ww { .. });
@@ -144,7 +145,7 @@ fn has_derived_order(cycle: &[Dependency]) -> bool {
     })
 }
 
-/// Writes sentences about a certificate.
+/// Writer of sentences about a certificate.
 struct Teller<'h> {
     history: &'h History,
     text: String,
@@ -153,7 +154,7 @@ struct Teller<'h> {
 }
 
 impl Teller<'_> {
-    /// Lists the transactions that a certificate is about.
+    /// Lists the transactions in a certificate.
     fn names(&mut self, certificate: &TransactionCertificate) {
         let mut named: Vec<OpId> = Vec::new();
         let mut edges: Vec<&Dependency> = certificate.cycles().flatten().collect();
@@ -244,7 +245,7 @@ impl Teller<'_> {
         if is_refuted {
             edge.because.iter().for_each(|premise| self.edge(premise, depth + 1));
         } else {
-            // The order of versions that an anti-dependency rests on.
+            // The version order on which an anti-dependency depends.
             for premise in edge.because.iter().filter(|p| p.list.is_some() || !p.because.is_empty())
             {
                 self.edge(premise, depth + 1);
@@ -257,7 +258,7 @@ impl Teller<'_> {
     }
 }
 
-/// Says what a dependency is and where it is seen.
+/// Describes a dependency and the operations that show it.
 pub(crate) fn sentence(history: &History, edge: &Dependency) -> String {
     let (from, to) = (name(history, edge.from), name(history, edge.to));
     match edge.relation {
@@ -295,7 +296,7 @@ pub(crate) fn sentence(history: &History, edge: &Dependency) -> String {
     }
 }
 
-/// Says what is wrong with a read that no level allows.
+/// Describes a read that no level allows.
 pub(crate) fn bad_read(
     history: &History,
     kind: BadRead,
@@ -326,7 +327,7 @@ pub(crate) fn bad_read(
     }
 }
 
-/// Writes a cycle as arrows.
+/// Writes a cycle as a chain of arrows.
 pub(crate) fn round(history: &History, cycle: &[Dependency]) -> String {
     let mut text = String::new();
     for edge in cycle.iter().take(MAX_QUOTED_OPS) {
@@ -339,7 +340,7 @@ pub(crate) fn round(history: &History, cycle: &[Dependency]) -> String {
     text
 }
 
-/// Names a transaction by its first operation.
+/// Returns the name of a transaction, given its first operation.
 pub(crate) fn name(history: &History, first: OpId) -> String {
     clean(&history.reference(first).to_string(), 60)
 }

@@ -1,5 +1,5 @@
-//! A history of transactions as a scene: one lane per session, each transaction a box with its
-//! operations as lines, the dependencies of a cycle as arrows.
+//! A history of transactions as a scene: one lane per session, each transaction a box with one line
+//! per operation, and the dependencies of a cycle as arrows.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,20 +15,21 @@ use crate::transactions::{
     TransactionJudgement, bad_read, explain_transactions_line, name, ops_of, round, sentence,
 };
 
-/// Number of transactions that are drawn.
+/// Largest number of transactions that are drawn.
 const MAX_TRANSACTIONS: usize = 40;
-/// A history of at most so many transactions is drawn whole; of a larger one what the proof is about.
+/// Number of transactions up to which a history is drawn completely; of a larger one only the
+/// transactions of the proof are drawn.
 const SMALL_HISTORY_TRANSACTIONS: usize = 16;
-/// Number of operations of a transaction that are drawn.
+/// Largest number of operations of a transaction that are drawn.
 const MAX_OPS: usize = 8;
-/// Number of operations of a transaction that its detail lists.
+/// Largest number of operations of a transaction that its detail lists.
 const MAX_DETAILED_OPS: usize = 30;
-/// Number of premises that are drawn.
+/// Largest number of premises that are drawn.
 const MAX_PREMISES: usize = 24;
-/// Number of cases that are drawn.
+/// Largest number of cases that are drawn.
 const MAX_CASES: usize = 8;
 
-/// A cycle, and what its case assumes.
+/// A cycle, with the assumptions of its case.
 struct CaseCycle<'a> {
     assumptions: Vec<String>,
     edges: &'a [Dependency],
@@ -73,7 +74,7 @@ pub(crate) fn transactions_scenes(
     scenes
 }
 
-/// Collects the cycles of all cases with what each case assumes.
+/// Collects the cycles of all cases with the assumptions of each case.
 fn collect_cycles<'a>(
     history: &History,
     certificate: &'a TransactionCertificate,
@@ -135,7 +136,7 @@ fn scene(
 ) -> Scene {
     let mut scene = Scene::new(title);
     let line = explain_transactions_line(history, judgement);
-    // The title has the verdict already.
+    // The title already contains the verdict.
     let said = format!("{}: ", judgement.verdict().as_str());
     scene.caption = line.strip_prefix(&said).unwrap_or(&line).to_owned();
     let shown = shown_transactions(history, judgement, cycle);
@@ -154,7 +155,7 @@ fn scene(
     scene
 }
 
-/// Chooses the transactions that are drawn: those of the proof, and all of a small history.
+/// Chooses the transactions to draw: those of the proof, and all of a small history.
 fn shown_transactions(
     history: &History,
     judgement: &TransactionJudgement<'_>,
@@ -189,7 +190,7 @@ fn shown_transactions(
     let is_small = history.all_transactions().take(SMALL_HISTORY_TRANSACTIONS + 1).count()
         <= SMALL_HISTORY_TRANSACTIONS;
     if is_small || !has_proof {
-        // Without a proof nothing stands out, and every transaction is as good as another.
+        // Without a proof no transaction is highlighted.
         let usual = if has_proof { Emphasis::Plain } else { Emphasis::Premise };
         for transaction in history.all_transactions().take(MAX_TRANSACTIONS) {
             add(OpId(transaction.ops.start), usual);
@@ -382,7 +383,7 @@ fn add_cycle(
     }
 }
 
-/// Moves transactions below those that they read from, unless reading goes round in a circle.
+/// Moves transactions below those from which they read, unless reads-from is cyclic.
 fn assign_rows(scene: &mut Scene) {
     let reads: Vec<(usize, usize)> = scene
         .edges

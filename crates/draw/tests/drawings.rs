@@ -1,4 +1,4 @@
-//! Every drawing is well-formed, deterministic, and shows what it should.
+//! Every drawing is well-formed and deterministic, and contains the expected parts.
 
 use crate::support::{assert_well_formed, cycle, history, op, ring, violation};
 use consistory_draw::{DrawOptions, Plot, Scatter, Series, history_svg, line_plot, scatter_plot};
@@ -13,7 +13,7 @@ fn draw(h: &History, judgement: &Judgement) -> String {
     svg
 }
 
-/// Counts the texts that a drawing shows.
+/// Counts the occurrences of a text in a drawing.
 fn count(svg: &str, text: &str) -> usize {
     svg.matches(&format!(">{text}</text>")).count()
 }
@@ -207,7 +207,7 @@ fn hostile_names_are_escaped() {
     assert_well_formed(&scatter_plot(&Scatter { title, x_label, y_label, ..Scatter::default() }));
 }
 
-/// Returns where a text stands.
+/// Returns the position of a text.
 fn place(svg: &str, text: &str) -> (f64, f64) {
     let end = svg.find(&format!(">{text}</text>")).expect("the text is drawn");
     let element = &svg[svg[..end].rfind("<text").unwrap()..end];

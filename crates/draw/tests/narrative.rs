@@ -1,4 +1,4 @@
-//! Verdicts told in sentences and in one line.
+//! Verdicts as sentences and as one line.
 
 use crate::support::{cycle, edges, history, op, ring, violation};
 use consistory_draw::{explain, explain_line};
@@ -6,7 +6,7 @@ use consistory_history::{Action, History, HistoryBuilder};
 use consistory_verdict::{Certificate, Edge, Judgement, Stopped};
 use expect_test::{Expect, expect};
 
-/// Compares the one line, an empty line, and the whole text.
+/// Compares the one-line summary, an empty line, and the whole text.
 fn check(h: &History, model: &str, judgement: &Judgement, expected: Expect) {
     let line = explain_line(h, model, judgement);
     assert!(line.chars().count() <= 200 && !line.contains('\n'), "one short line: {line}");
@@ -429,7 +429,7 @@ fn a_long_cycle_loses_its_middle() {
     );
 }
 
-/// A `cf` whose premise is a `cf` whose premise is a `cf`, and so on.
+/// Builds a `cf` edge with nested `cf` premises of a given depth.
 fn deep(h: &History, depth: usize) -> Certificate {
     let ops = ["t0:0", "t0:1", "t1:0", "t1:1"].map(|r| op(h, r));
     let mut edge = Edge::given(ops[0], ops[1], "po");
@@ -608,7 +608,7 @@ fn numbers_for_names_are_told_apart() {
             Together: 0:0 before 0:1 before 1:0 before 1:1 before 0:0, a cycle.
         "#]],
     );
-    // A key that is called v0 already is not confused with the number.
+    // A key with the name v0 is not confused with the number.
     let h = history("0: w(0,1) w(v0,1)");
     let read = Certificate::ThinAirRead { read: op(&h, "0:0") };
     assert!(explain_line(&h, "cc", &violation("ThinAirRead", read)).contains("0:0 w(0,1)"));
@@ -616,7 +616,7 @@ fn numbers_for_names_are_told_apart() {
 
 #[test]
 fn what_is_being_derived_is_not_referred_to() {
-    // The outer derivation rests on the same pair, which only the inner one shows.
+    // The outer derivation depends on the same pair, which only the inner one derives.
     check_cycle(
         "t0: w(x,1)
          t1: w(x,2) r(x,2) r(x,1) r(x,2)",

@@ -1,4 +1,4 @@
-//! AWDIT's own text, one operation per line.
+//! AWDIT's own text: one operation per line.
 //!
 //! ```text
 //! w 0 1      # key 0, value 1
@@ -9,7 +9,7 @@
 //! r 0 1
 //! ```
 //!
-//! Sessions are named by their place, counting from 0.
+//! The name of a session is its index, counted from 0.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use consistory_history::{Action, History, HistoryBuilder, Status};
 use crate::numbers::Numbers;
 use crate::parse::{Cursor, Fault, Group, Line, Parse, Sink};
 
-/// The parser of this text.
+/// The parser of this format.
 #[derive(Default)]
 pub(crate) struct Awdit {
     builder: HistoryBuilder,

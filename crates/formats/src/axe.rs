@@ -9,11 +9,12 @@
 //! check                           # ends the trace; another one may follow
 //! ```
 //!
-//! An address may also be written `v1`. A time may lack its end, `@ 100:`, or its start, `@ :110`:
-//! such an operation starts at 0, the first of Axe's times. A read-modify-write may go on over several
-//! lines.
+//! An address may also be written `v1`. A time may lack its end, `@ 100:`, or its start, `@ :110`;
+//! in the latter case the operation starts at 0, the first of Axe's times. A read-modify-write may
+//! extend over several lines.
 //!
-//! The number of a thread is the session's name, an address the key's name. Initial values are 0.
+//! The session's name is the number of the thread, the key's name is the address. Initial values
+//! are 0.
 
 use std::io;
 
@@ -30,9 +31,9 @@ use crate::parse::{Cursor, Fault, Line, Parse, Sink};
 #[derive(Default)]
 pub(crate) struct Axe {
     builder: HistoryBuilder,
-    /// The addresses whose final value was given in the trace under way.
+    /// Addresses whose final value was given in the current trace.
     finals: FxHashSet<KeyId>,
-    /// The lines of a read-modify-write that is not closed yet.
+    /// Lines of a read-modify-write that is not closed yet.
     open: Statement,
     last_line: u64,
 }
@@ -40,9 +41,9 @@ pub(crate) struct Axe {
 /// An operation, a final value or `check`, on one line or more.
 #[derive(Default)]
 struct Statement {
-    /// What the lines say, separated by spaces.
+    /// Content of the lines, separated by spaces.
     content: String,
-    /// The lines: where each starts in the content, its number and its whole text.
+    /// Lines: offset in the content, number and text of each.
     lines: Vec<(usize, u64, String)>,
 }
 
@@ -55,7 +56,7 @@ impl Statement {
         self.content.push_str(content);
     }
 
-    /// Reports what is wrong with it on the line where that is.
+    /// Reports an error in the statement at the line that contains it.
     fn report(&self, mut fault: Fault, sink: &mut Sink) {
         let is_behind = |(start, ..): &&(usize, u64, String)| *start > fault.span.start;
         let at = self.lines.len() - self.lines.iter().rev().take_while(is_behind).count();
@@ -105,7 +106,7 @@ impl Parse for Axe {
 const OPENING: [char; 2] = ['{', '<'];
 const CLOSING: [char; 2] = ['}', '>'];
 
-/// Returns whether a line cannot be the next of a read-modify-write.
+/// Checks whether a line cannot continue a read-modify-write.
 fn starts_anew(mut cursor: Cursor<'_>) -> bool {
     if cursor.eat("final") || cursor.eat("check") {
         return true;
@@ -116,7 +117,7 @@ fn starts_anew(mut cursor: Cursor<'_>) -> bool {
 }
 
 impl Axe {
-    /// Takes a read-modify-write of several lines, as far as it goes.
+    /// Parses the lines of an unfinished read-modify-write.
     fn close(&mut self, sink: &mut Sink) {
         let open = std::mem::take(&mut self.open);
         if open.lines.is_empty() {
@@ -129,7 +130,7 @@ impl Axe {
         }
     }
 
-    /// Takes an operation or a final value, and nothing more.
+    /// Parses an operation or a final value, up to the end of the text.
     fn statement(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
         if cursor.eat("final") {
             self.final_value(cursor)?;
@@ -161,7 +162,7 @@ impl Axe {
         Ok(())
     }
 
-    /// Takes `M[0] == 0; M[0] := 1` and the closing brace.
+    /// Parses `M[0] == 0; M[0] := 1` and the closing brace.
     fn atomic(&mut self, cursor: &mut Cursor<'_>, close: &str) -> Result<Action, Fault> {
         const FORM: &str = "an atomic operation is `{ M[0] == 0; M[0] := 1 }`, at one address";
         let start = cursor.at;
@@ -181,7 +182,7 @@ impl Axe {
         Ok(Action::Rmw { key: load.key, read: load.value, write: store.value })
     }
 
-    /// Takes `M[1] := 1` or `M[1] == 1`, or the same of `v1`.
+    /// Parses `M[1] := 1` or `M[1] == 1`, or the same with `v1`.
     fn access(&mut self, cursor: &mut Cursor<'_>) -> Result<Access, Fault> {
         cursor.skip_spaces();
         let address = if cursor.eat("v") {
@@ -222,7 +223,7 @@ impl Axe {
 const LINES: &str =
     "a line is `0: M[1] := 1`, `0: M[1] == 1`, `0: sync`, `final M[1] == 1` or `check`";
 
-/// Takes `@ 100:110`, if it is there; either time may be missing.
+/// Parses `@ 100:110`, if present; either time may be missing.
 fn interval(cursor: &mut Cursor<'_>) -> Result<Option<Interval>, Fault> {
     cursor.skip_spaces();
     let from = cursor.at;

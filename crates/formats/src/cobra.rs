@@ -9,10 +9,10 @@
 //! | `W` | write, key, value | it writes |
 //! | `C` | transaction | it is committed |
 //!
-//! Keys and values are hashes, but every write has a number of its own. These numbers are the values
-//! of the history, so that a read is matched with its write whatever the hashes are; the numbers
-//! `0xbebeebee` and `0xdeadbeef` stand for the initial value. A transaction that was never committed
-//! is indeterminate.
+//! Keys and values are hashes, but every write has a unique number. These numbers are the values of
+//! the history, so that a read is matched with its write whatever the hashes are; the numbers
+//! `0xbebeebee` and `0xdeadbeef` stand for the initial value. A transaction that was never
+//! committed is indeterminate.
 
 use consistory_history::{Action, Details, HistoryBuilder, SessionId, Status, Value};
 
@@ -21,7 +21,7 @@ use crate::limits::Limits;
 /// Numbers of writes that stand for the initial value.
 const INITIAL: [i64; 2] = [0xbebe_ebee, 0xdead_beef];
 
-/// Adds the log of a session to a history, or returns the byte at which it goes wrong and why.
+/// Adds the log of a session to a history, or returns the offset of the first error and a message.
 pub(crate) fn read(
     bytes: &[u8],
     session: SessionId,
@@ -95,7 +95,7 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Checks whether bytes begin as such a log does.
+/// Checks whether bytes begin like such a log.
 pub(crate) fn looks_like(beginning: &[u8]) -> bool {
     const ENTRY: usize = 9;
     beginning.first() == Some(&b'S')

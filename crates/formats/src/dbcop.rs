@@ -1,4 +1,4 @@
-//! dbcop's text, transactions in brackets.
+//! dbcop's text: transactions in brackets.
 //!
 //! ```text
 //! // session 0
@@ -8,7 +8,7 @@
 //! [x:=4]!        // not committed
 //! ```
 //!
-//! Sessions are separated by lines of `-` and named by their place, counting from 0.
+//! Sessions are separated by lines of `-` and named by their index, counted from 0.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use consistory_history::{Action, History, HistoryBuilder, OpId, Status, Value};
 use crate::numbers::Numbers;
 use crate::parse::{Cursor, Fault, Group, Line, Parse, Sink};
 
-/// The parser of this text.
+/// The parser of this format.
 #[derive(Default)]
 pub(crate) struct DbcopText {
     builder: HistoryBuilder,
@@ -49,7 +49,7 @@ impl Parse for DbcopText {
 }
 
 impl DbcopText {
-    /// Takes `[x:=1 y==2]`; after an error it goes on with the next event.
+    /// Parses `[x:=1 y==2]`; after an error it continues with the next event.
     fn transaction(&mut self, line: Line<'_>, cursor: &mut Cursor<'_>, sink: &mut Sink) {
         let open = cursor.at;
         if !cursor.eat("[") {
@@ -85,7 +85,7 @@ impl DbcopText {
         }
     }
 
-    /// Takes `x:=1`, `x==1` or `x==?`.
+    /// Parses `x:=1`, `x==1` or `x==?`.
     fn event(&mut self, cursor: &mut Cursor<'_>) -> Result<Action, Fault> {
         let name = cursor.take_while(|c| c.is_alphanumeric() || c == '_');
         if name.is_empty() {
@@ -117,7 +117,7 @@ const FORM: &str =
 
 /// Writes a history, one line per transaction; a session without operations is left out.
 ///
-/// A key that is not made of letters, digits and `_` becomes a number.
+/// A key that contains other characters than letters, digits and `_` becomes a number.
 pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()> {
     let numbers = Numbers::of_keys(history);
     let is_plain =

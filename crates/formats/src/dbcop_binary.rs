@@ -1,13 +1,13 @@
 //! dbcop's binary histories of 2019.
 //!
-//! Numbers are little endian. A history has five `u64` (its id, and the numbers of nodes,
-//! variables, transactions and events that were asked for), three texts (information, start and
-//! end; each a `u64` length and its bytes), and its sessions: a `u64` count, and for each a `u64`
-//! count of transactions. A transaction is a `u64` count of events, the events, and a byte that says
-//! whether it was committed. An event is a byte that says whether it writes, `u64` variable, `u64`
-//! value, and a byte that says whether it succeeded.
+//! Numbers are little endian. A history has five `u64` (its id, and the requested numbers of nodes,
+//! variables, transactions and events), three texts (information, start and end; each a `u64`
+//! length and its bytes), and its sessions: a `u64` count, and for each a `u64` count of
+//! transactions. A transaction is a `u64` count of events, the events, and a byte that is nonzero
+//! if it was committed. An event is a byte that is nonzero for a write, `u64` variable, `u64`
+//! value, and a byte that is nonzero if it succeeded.
 //!
-//! Value 0 is the initial one. Sessions are named by their position, counting from 0.
+//! Value 0 is the initial one. The name of a session is its index, counted from 0.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use consistory_history::{Action, Details, History, HistoryBuilder, OpId, Status,
 use crate::limits::Limits;
 use crate::numbers::Numbers;
 
-/// Reads a history, or returns the byte at which it goes wrong and why.
+/// Reads a history, or returns the offset of the first error and a message.
 pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<HistoryBuilder, (usize, String)> {
     let mut reader = Bytes { bytes, at: 0 };
     reader.header()?;
@@ -66,7 +66,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits) -> Result<HistoryBuilder, (usi
     }
 }
 
-/// Checks whether bytes begin as such a history does.
+/// Checks whether bytes begin like such a history.
 pub(crate) fn looks_like(beginning: &[u8]) -> bool {
     const MAX_COUNT: u64 = 1 << 40;
     let mut reader = Bytes { bytes: beginning, at: 0 };
@@ -106,7 +106,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Reads how many items of at least `least` bytes follow.
+    /// Reads the number of following items, each of at least `least` bytes.
     fn count(&mut self, least: u64, what: &str) -> Fallible<u64> {
         let at = self.at;
         let count = self.number()?;
@@ -135,7 +135,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Writes a history; a session without operations stays.
+/// Writes a history, including sessions without operations.
 pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()> {
     let keys = Numbers::of_keys(history);
     let transactions: Vec<_> = history.all_transactions().collect();

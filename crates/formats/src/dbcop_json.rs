@@ -6,9 +6,9 @@
 //!  [{"events":[["r",0,1]],"committed":false}]]
 //! ```
 //!
-//! An object with such a list as its `"data"` is taken too, as is the short way to write an event.
-//! Version 0 or null is the initial value. Sessions are named by their place, counting from 0.
-//! A file is one history, and is held in memory while it is read.
+//! An object with such a list as its `"data"` is also accepted, and so is the short form of an
+//! event. Version 0 or null is the initial value. The name of a session is its index, counted from
+//! 0. A file is one history, and is held in memory while it is read.
 
 use std::borrow::Cow;
 use std::io;
@@ -22,7 +22,7 @@ use crate::jsonl::{Object, list, offset_in, syntax_fault, text_of};
 use crate::numbers::Numbers;
 use crate::parse::{Fault, Group, Line, Parse, Sink, beyond_i64};
 
-/// The parser of this JSON.
+/// The parser of dbcop's JSON.
 #[derive(Default)]
 pub(crate) struct DbcopJson {
     document: String,

@@ -1,15 +1,15 @@
-//! A text that is read as a whole, and the lines of its errors.
+//! A text that is read completely, and the lines of its errors.
 
 use std::ops::Range;
 
 use crate::jsonl::offset_in;
 use crate::parse::{Fault, Line, Sink};
 
-/// A document, in which places are bytes and errors need lines.
+/// A document; positions are bytes, and errors need lines.
 pub(crate) struct Document<'a> {
     text: &'a str,
-    /// The bytes of a line and its number: places come nearly in order, so the lines need not be
-    /// counted from the start for each.
+    /// Bytes of the last line found and its number: positions come nearly in order, so lines need
+    /// not be counted from the start each time.
     known: (Range<usize>, u64),
 }
 
@@ -18,7 +18,7 @@ impl<'a> Document<'a> {
         Document { text, known: (0..line_length(text), 1) }
     }
 
-    /// Returns the bytes of a part.
+    /// Returns the byte range of a part.
     pub(crate) fn span(&self, part: &str) -> Range<usize> {
         offset_in(self.text, part)
     }
@@ -47,7 +47,7 @@ impl<'a> Document<'a> {
         sink.report(Line { number, text }, fault);
     }
 
-    /// Finds the line that holds a byte.
+    /// Finds the line that contains a byte.
     fn find(&mut self, at: usize) {
         if at < self.known.0.start {
             self.known = (0..line_length(self.text), 1);
@@ -58,7 +58,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Returns the number of the line that was looked at last.
+    /// Returns the number of the line that was found last.
     pub(crate) fn last_line(&self) -> u64 {
         self.known.1
     }

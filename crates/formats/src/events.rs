@@ -1,8 +1,8 @@
-//! Invocations and completions, as recorders write them, paired to calls; and calls apart again.
+//! Pairs the invocations and completions of a recording to calls, and splits calls into events.
 //!
-//! A call's time is the place of its two events among all events, counting from 0, whatever clock
-//! the recorder had: that is the order that it vouches for. A process has one call under way; an
-//! indeterminate call leaves its process free and never returns.
+//! The times of a call are the indices of its two events among all events, whatever clock the
+//! recorder had, because this is the order in which they were recorded. A process has at most one
+//! pending call; an indeterminate call does not block its process and never returns.
 
 use consistory_history::{
     Action, Call, Details, History, HistoryBuilder, Interval, OpId, SessionId, Status, Value,
@@ -12,14 +12,14 @@ use rustc_hash::FxHashMap;
 
 use crate::parse::{Line, Sink};
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// It returned this, or nobody recorded what.
+    /// The call returned this value; `None` if the value was not recorded.
     Returned(Option<Value>),
-    /// It did not take effect.
+    /// The call did not take effect.
     Failed,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown,
 }
 
@@ -30,26 +30,27 @@ pub(crate) struct Invocation {
     pub(crate) args: Vec<Value>,
 }
 
-/// What can't be paired.
+/// Error: an event that cannot be paired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unpaired {
-    /// The line of the call that is still under way, if that is what is in the way.
+    /// Line of the pending call that conflicts with an invocation; `None` for a completion without
+    /// a call.
     pub(crate) invoked_in: Option<u64>,
 }
 
 impl Unpaired {
-    /// Says what is wrong, and what to do about it.
+    /// Returns an error message and a hint.
     pub(crate) fn describe(self, process: &str) -> (String, String) {
         match self.invoked_in {
             Some(line) => (
-                format!("{process} has a call under way already"),
+                format!("{process} already has a pending call"),
                 format!(
                     "it was invoked in line {line}; a process makes one call at a time, and ends \
                      an indeterminate one with info"
                 ),
             ),
             None => (
-                format!("{process} has no call under way that could end"),
+                format!("{process} has no pending call to complete"),
                 "each completion follows its process's invocation".into(),
             ),
         }
@@ -61,7 +62,7 @@ impl Unpaired {
 pub(crate) struct Events {
     builder: HistoryBuilder,
     sessions: FxHashMap<String, SessionId>,
-    /// What each session has under way.
+    /// Pending call of each session.
     under_way: Vec<Option<UnderWay>>,
     clock: i64,
 }
@@ -73,7 +74,7 @@ struct UnderWay {
 }
 
 impl Events {
-    /// Takes the invocation of a call.
+    /// Adds the invocation of a call.
     pub(crate) fn invoke(
         &mut self,
         process: &str,
@@ -90,7 +91,7 @@ impl Events {
         Ok(())
     }
 
-    /// Takes the end of what a process has under way.
+    /// Adds the completion of a process's pending call.
     pub(crate) fn complete(&mut self, process: &str, outcome: Outcome) -> Result<(), Unpaired> {
         let session = self.session(process);
         let Some(call) = self.under_way[session.index()].take() else {
@@ -102,7 +103,7 @@ impl Events {
         Ok(())
     }
 
-    /// Takes the end of the input: what is still under way never returned.
+    /// Ends the input: calls that are still pending never returned.
     pub(crate) fn end(&mut self, sink: &mut Sink, line: Line<'_>) {
         let mut rest: Vec<(SessionId, UnderWay)> = Vec::new();
         for (index, slot) in self.under_way.iter_mut().enumerate() {
@@ -147,24 +148,24 @@ pub(crate) struct Event {
     pub(crate) kind: EventKind,
 }
 
-/// What happens to a call.
+/// Kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum EventKind {
     Invoked,
-    /// It returned or failed.
+    /// The call returned or failed.
     Completed,
-    /// Nobody knows its end, and its process goes on.
+    /// The outcome is unknown, and the process makes another call.
     Abandoned,
 }
 
-/// Takes the calls of a history apart into events, in the order of their times.
+/// Splits the calls of a history into events, in the order of their times.
 ///
-/// At one time invocations come first, since calls that meet overlap. Fails with the operation
+/// At equal times invocations come first, since calls that meet overlap. Fails with an operation
 /// that is not a call, has no time, or overlaps an earlier call of its session.
 pub(crate) fn take_apart(history: &History) -> Result<Vec<Event>, (OpId, &'static str)> {
     let mut events: Vec<(i64, EventKind, OpId)> = Vec::with_capacity(2 * history.len());
     for session in history.sessions() {
-        // The session's last call: when it started, and when it ended if it did.
+        // Last call of the session, with its start and, if it ended, its end.
         let mut last: Option<(OpId, i64, Option<i64>)> = None;
         for op in history.session_ops(session) {
             if !matches!(history.action(op), Action::Call(_)) {
@@ -188,7 +189,7 @@ pub(crate) fn take_apart(history: &History) -> Result<Vec<Event>, (OpId, &'stati
             last = Some((op, time.start, end));
         }
     }
-    // What is abandoned comes right before its process's next invocation.
+    // An abandoned call is recorded right before the next invocation of its process.
     let rank = |kind| match kind {
         EventKind::Abandoned => 0,
         EventKind::Invoked => 1,

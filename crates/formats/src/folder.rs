@@ -1,4 +1,4 @@
-//! Recordings that are a folder of files, one per session: Cobra's and Viper's.
+//! Recordings that are a folder with one file per session: Cobra's and Viper's.
 
 use std::fs;
 use std::io::{self, Read};

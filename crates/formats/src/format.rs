@@ -1,4 +1,4 @@
-//! The formats: their names, file extensions and looks.
+//! The formats: their names, file extensions and characteristic beginnings.
 
 use std::fmt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::{gem5, jepsen, viper};
 
-/// How a history is written down.
+/// A notation of histories.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Format {
     /// The text notation, one line per session: `t0: w(x,1) r(y,0)`.
@@ -94,8 +94,8 @@ impl Format {
         }
     }
 
-    /// Recognises the format by a file's extension; a compressed file's is the one before `.gz` or
-    /// `.zst`.
+    /// Recognises the format by a file's extension; for a compressed file, by the extension before
+    /// `.gz` or `.zst`.
     pub fn from_path(path: &Path) -> Option<Format> {
         match &*extension(path)? {
             "hist" => Some(Format::Hist),
@@ -114,13 +114,13 @@ impl Format {
         }
     }
 
-    /// Checks whether a text that looks like this format is hardly anything else.
+    /// Checks whether a text that starts like this format can hardly be of another kind.
     pub(crate) fn is_unmistakable(self) -> bool {
         use Format::{Axe, Edn, Gem5, Jepsen, JepsenJson, Jsonl, Limo, Plume, TimeKiller};
         matches!(self, Jsonl | Axe | Plume | Edn | Jepsen | JepsenJson | Limo | TimeKiller | Gem5)
     }
 
-    /// Checks whether the format is bytes, not lines of text.
+    /// Checks whether the format consists of bytes instead of lines of text.
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, Format::DbcopBinary | Format::Cobra)
     }
@@ -169,7 +169,8 @@ fn sniff_json_object(text: &str) -> Format {
     }
 }
 
-/// Returns a file's extension in small letters; a compressed file's is the one before `.gz` or `.zst`.
+/// Returns a file's extension in lower case; for a compressed file, the extension before `.gz` or
+/// `.zst`.
 pub(crate) fn extension(path: &Path) -> Option<String> {
     let of = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
     match of(path)? {
@@ -178,8 +179,8 @@ pub(crate) fn extension(path: &Path) -> Option<String> {
     }
 }
 
-/// Checks whether a text starts as a history in EDN does: with a map of keywords, tagged or not, in
-/// a vector or list or not.
+/// Checks whether a text starts like a history in EDN: with a map of keywords, possibly tagged, and
+/// possibly in a vector or list.
 fn is_edn(text: &str) -> bool {
     let mut rest = text;
     while rest.starts_with(';') {
@@ -188,7 +189,7 @@ fn is_edn(text: &str) -> bool {
     rest = rest.strip_prefix(['[', '(']).unwrap_or(rest).trim_start();
     if let Some(tagged) = rest.strip_prefix('#') {
         let tag = tagged.trim_start_matches(|c: char| c.is_alphanumeric() || ".-_/".contains(c));
-        // A tag is next to its map, which a comment is not.
+        // A tag is directly before its map, unlike a comment.
         rest = if tag.len() < tagged.len() { tag } else { rest };
     }
     rest.strip_prefix('{').is_some_and(|inside| inside.trim_start().starts_with(':'))
@@ -236,7 +237,7 @@ fn sniff_call(line: &str) -> Option<Format> {
     }
 }
 
-/// Recognises the format by a line that only one format has.
+/// Recognises the format by a line that occurs in only one format.
 fn sniff_line(line: &str) -> Option<Format> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_all = |c| !line.is_empty() && line.chars().all(|other| other == c);
@@ -290,7 +291,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A name that no format has.
+/// A name that does not belong to any format.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("no format is named `{name}`: choose one of {}", Format::ALL.map(Format::name).join(", "))]
 pub struct UnknownFormatName {

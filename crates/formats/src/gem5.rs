@@ -5,20 +5,20 @@
 //!   22838: system.cpu: completed request for proc: 3 addr: 0x58ec, size: 4, data: 25 26 27 28
 //! ```
 //!
-//! Only the lines that complete a request matter, in their order; a processor is a session, and an
-//! address, in hexadecimal, is a key. The tester writes single bytes and checks four bytes at once,
-//! so a request of size 1 is a write, and a larger one reads each of its bytes, one after the other
-//! from the lowest address on: that the bytes were read at the same time is not claimed. Memory
-//! starts with zeros.
+//! Only the lines that complete a request are used, in their order; a processor is a session, and
+//! an address, in hexadecimal, is a key. The tester writes single bytes and checks four bytes at
+//! once, so a request of size 1 is a write, and a larger one reads each of its bytes, one after the
+//! other from the lowest address on; the history does not claim that the bytes were read at the
+//! same time. Memory starts with zeros.
 
 use consistory_history::{Action, HistoryBuilder};
 
 use crate::parse::{Cursor, Fault, Line, Parse, Sink};
 
-/// The words with which a request is completed.
+/// Words of a line that completes a request.
 const MARKER: &str = "completed request for proc:";
 
-/// Checks whether a line is one of gem5's: a tick, the part of the system, and a message.
+/// Checks whether a line belongs to such a log: a tick, the part of the system, and a message.
 pub(crate) fn is_trace_line(line: &str) -> bool {
     let Some((tick, rest)) = line.trim_start().split_once(": ") else { return false };
     let is_tick = !tick.is_empty() && tick.bytes().all(|byte| byte.is_ascii_digit());
@@ -95,7 +95,7 @@ impl Gem5 {
     }
 }
 
-/// Reads `0x3fec`.
+/// Parses `0x3fec`.
 fn address(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
     cursor.skip_spaces();
     let start = cursor.at;

@@ -1,4 +1,4 @@
-//! Inputs: files, folders, standard input; compressed or not.
+//! Inputs: files, folders and standard input, compressed or not.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -15,12 +15,12 @@ use crate::limits::{Limited, Limits};
 use crate::read::{ReadError, SNIFFED_BYTES};
 use crate::walk::{Descend, Entry, walk};
 
-/// Something to read histories from.
+/// A source of histories.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
     /// A file, or a pipe that has a path.
     File(PathBuf),
-    /// A folder that is one history, a file per session.
+    /// A folder that is one history, with one file per session.
     Folder(PathBuf, Format),
     /// Standard input, which can be read once.
     Stdin,
@@ -36,8 +36,8 @@ impl fmt::Display for Input {
     }
 }
 
-/// Returns the name of a path: the path itself if it is UTF-8, and otherwise the path with `\xff` for
-/// each byte that is not part of a character, so that [`source_path`] finds it again.
+/// Returns the name of a path: the path itself if it is UTF-8, and otherwise the path with `\xff`
+/// for each byte that is not part of a character, so that [`source_path`] can restore it.
 pub fn source_name(path: &Path) -> String {
     let mut name = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
@@ -49,8 +49,8 @@ pub fn source_name(path: &Path) -> String {
     name
 }
 
-/// Returns the path that a name stands for: the name itself if there is such a file or nothing in it
-/// is escaped, and otherwise the path with the bytes that [`source_name`] escaped.
+/// Returns the path with a name: the name itself if this file exists or the name contains no
+/// escapes, and otherwise the path with the bytes that [`source_name`] escaped.
 #[cfg(unix)]
 pub fn source_path(name: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
@@ -78,19 +78,20 @@ pub fn source_path(name: &str) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
-/// Returns the path that a name stands for.
+/// Returns the path with a name.
 #[cfg(not(unix))]
 pub fn source_path(name: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Finds the inputs that paths stand for.
+/// Lists the inputs that some paths denote.
 ///
-/// `-` is standard input. A folder stands for the files in it and in its folders whose extension
-/// is a format's, in the order of their names; links to folders are not followed, and pipes, sockets
-/// and devices are skipped. Files that end in `.json`, `.log`, `.out` or `.txt` count if they begin as
-/// only a format does. A folder of Cobra's or Viper's logs is one history. Any other path stands for
-/// itself, whether there is such a file or not: reading it tells.
+/// `-` is standard input. A folder stands for the files in it and in its subfolders whose extension
+/// belongs to a format, in the order of their names; links to folders are not followed, and pipes,
+/// sockets and devices are skipped. Files that end in `.json`, `.log`, `.out` or `.txt` are
+/// included if their beginning is characteristic of one format. A folder of Cobra's or Viper's logs
+/// is one history. Any other path stands for itself, whether the file exists or not: reading it
+/// reports an error.
 pub fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>, ReadError> {
     let mut found = Vec::new();
     for path in paths {
@@ -109,7 +110,7 @@ pub fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>, ReadError> {
     Ok(found)
 }
 
-/// Adds the histories in a folder and below it.
+/// Adds the histories in a folder and its subfolders.
 fn find_histories(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError> {
     walk(folder, |entry| match entry {
         Entry::Folder(path) => match folder::recognise(path) {
@@ -120,7 +121,7 @@ fn find_histories(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError
             None => Descend::Yes,
         },
         Entry::File(path) => {
-            // What a link leads to counts; a pipe would block, and a device may never end.
+            // For a link, its target decides; a pipe would block, and a device may never end.
             let is_special = fs::metadata(path).is_ok_and(|data| !data.is_file());
             if !is_special && (Format::from_path(path).is_some() || is_log(path)) {
                 found.push(Input::File(path.to_path_buf()));
@@ -130,7 +131,7 @@ fn find_histories(folder: &Path, found: &mut Vec<Input>) -> Result<(), ReadError
     })
 }
 
-/// Checks whether a file whose extension any text may have begins as only a format does.
+/// Checks whether a file with an ambiguous extension begins like one of the formats.
 fn is_log(path: &Path) -> bool {
     let is_text =
         extension(path).is_some_and(|found| matches!(&*found, "json" | "log" | "out" | "txt"));
@@ -146,13 +147,13 @@ fn is_log(path: &Path) -> bool {
     read.is_ok() && Format::sniff(&text).is_some_and(|f| f.is_unmistakable() || is_dbcop(f))
 }
 
-/// The longest text that [`read_text`] reads, in bytes.
+/// Largest text that [`read_text`] reads, in bytes.
 pub const MAX_TEXT_BYTES: u64 = 16 << 20;
 
-/// Reads a text that people write: a definition, an object, a litmus test.
+/// Reads a text written by a person: a definition, an object, a litmus test.
 ///
-/// A device that never ends, or a file that was named by mistake, is an error and not the end of all
-/// memory.
+/// A text that is too long, such as an endless device or a file named by mistake, is an error, so
+/// that it does not use all memory.
 pub fn read_text(path: &Path) -> io::Result<String> {
     fail(Point::Read)?;
     text_of(File::open(path)?)
@@ -179,10 +180,10 @@ pub(crate) type Bytes = Box<dyn BufRead + Send>;
 
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// An input that was opened.
+/// An opened input.
 pub(crate) struct Opened {
     pub(crate) bytes: Bytes,
-    /// Whether it can be opened again to read the same.
+    /// Whether opening it again yields the same bytes.
     pub(crate) is_repeatable: bool,
 }
 
@@ -205,7 +206,7 @@ pub(crate) fn open(input: &Input, limits: &Limits) -> io::Result<Opened> {
     Ok(Opened { bytes: decompress(raw, limits)?, is_repeatable })
 }
 
-/// Decompresses a stream that starts as gzip or zstd does.
+/// Decompresses a stream whose first bytes are those of gzip or zstd.
 pub(crate) fn decompress(mut raw: Bytes, limits: &Limits) -> io::Result<Bytes> {
     let mut magic = Vec::new();
     raw.by_ref().take(4).read_to_end(&mut magic)?;

@@ -1,4 +1,4 @@
-//! fastlin's and fptlin's histories, one operation per line with the times of its start and end.
+//! fastlin's and fptlin's histories: one operation per line, with the times of its start and end.
 //!
 //! ```text
 //! # stack                     # queue
@@ -7,12 +7,13 @@
 //! ```
 //!
 //! fastlin has `method value start end` and no processes: every operation is a session of its own,
-//! so that no model takes two of them for one client's. fptlin has `process start end METHOD value`, in its older
-//! versions `process method value start end`, which are told apart by what stands second. In both
-//! -1 is what a removal or a peek finds in an empty object, and every operation has returned. A
-//! set's operations end with what they returned (`CONTAINS 2 0`) or have it in their name
-//! (`contains_true 2`); a read-modify-write of a register, `READ_MODIFY_WRITE 0 2`, is a `cas`
-//! that succeeded. The first line names the object; other lines with `#` are comments.
+//! so that no model orders two of them by their client. fptlin has
+//! `process start end METHOD value`, in its older versions `process method value start end`; the
+//! second word distinguishes the two. In both formats -1 is the result of a removal or a peek on an
+//! empty object, and every operation has returned. A set's operations end with their return value
+//! (`CONTAINS 2 0`) or have it in their name (`contains_true 2`); a read-modify-write of a
+//! register, `READ_MODIFY_WRITE 0 2`, is a `cas` that succeeded. The first line names the object;
+//! other lines with `#` are comments.
 
 use std::io;
 use std::ops::Range;
@@ -24,7 +25,7 @@ use consistory_history::{
 use crate::numbers::Numbers;
 use crate::parse::{Cursor, Fault, Line, Parse, Sink, beyond_i64};
 
-/// Which of the two it is.
+/// One of the two formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dialect {
     /// fastlin.
@@ -33,7 +34,7 @@ pub(crate) enum Dialect {
     Fptlin,
 }
 
-/// The parser of both.
+/// The parser of both formats.
 pub(crate) struct Intervals {
     dialect: Dialect,
     operations: Vec<Operation>,
@@ -77,7 +78,7 @@ impl Parse for Intervals {
 
     fn end(&mut self, sink: &mut Sink) {
         let mut operations = std::mem::take(&mut self.operations);
-        // A session's operations follow each other in time.
+        // The operations of a session do not overlap.
         operations.sort_by_key(|op| (op.start, op.end));
         if self.dialect == Dialect::Fastlin {
             for (operation, number) in operations.iter_mut().zip(0..) {
@@ -157,7 +158,7 @@ impl Intervals {
         Ok(Operation { process, start: from, end: to, method, args, returns })
     }
 
-    /// Builds a call of a method's name and its values.
+    /// Builds a call from a method's name and values.
     fn call(
         &self,
         name: &str,
@@ -203,7 +204,7 @@ impl Intervals {
     }
 }
 
-/// Says how an operation is written: the method's name and the values.
+/// Returns the words of an operation: the method's name and the values.
 fn words(history: &History, op: OpId, dialect: Dialect) -> Option<(&'static str, Vec<i64>)> {
     let Action::Call(call) = history.action(op) else { return None };
     let call = history.call(call);
@@ -255,7 +256,7 @@ pub(crate) fn can_write(history: &History, op: OpId, dialect: Dialect) -> bool {
     words(history, op, dialect).is_some()
 }
 
-/// Names the object whose methods a history calls.
+/// Returns the name of the object whose methods a history calls.
 fn object(history: &History) -> &'static str {
     let method = |op| match history.action(op) {
         Action::Call(call) => &*history.call(call).method,

@@ -1,7 +1,7 @@
-//! Reading and writing histories.
+//! Reads and writes histories.
 //!
 //! One notation for people ([`Format::Hist`]), one for machines ([`Format::Jsonl`]), and the
-//! formats that other checkers write. Every error of an input is found and has a place.
+//! formats of other checkers. All errors of an input are reported, with their positions.
 //!
 //! ```
 //! use consistory_formats::{Format, parse_str, write_history};
@@ -16,11 +16,11 @@
 //! assert_eq!(errors.iter().next().unwrap().column, 9);
 //! ```
 //!
-//! [`inputs`] finds files, [`read`] streams the histories of one, compressed or not, and
-//! [`Writer`] writes many. Nothing is claimed of a malformed file: [`read`] gives its errors and
-//! none of its histories.
+//! [`inputs`] finds files, [`read`] streams the histories of one input, compressed or not, and
+//! [`Writer`] writes several histories. A malformed file yields its errors and none of its
+//! histories.
 //!
-//! Read next: [`Format`] for the formats; each has a module that opens with an example.
+//! Next, see [`Format`] for the formats; each format has a module that begins with an example.
 
 mod format;
 mod input;

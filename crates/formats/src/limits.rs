@@ -1,9 +1,9 @@
-//! Limits of reading: every input is read through [`Limited`], which asks the budget before it takes
-//! more bytes, so that neither a huge file nor a device without an end takes more time or memory than
-//! it may.
+//! Limits of reading: every input is read through [`Limited`], which checks the budget before it
+//! reads more bytes, so that neither a huge file nor an endless device exceeds the limits of time
+//! or memory.
 //!
-//! Each history has the whole budget. A file may hold a million small ones, so the time starts again
-//! only with the first bytes that are taken after a history has begun.
+//! Each history may use the whole budget. A file may contain a million small histories, so the time
+//! restarts only when bytes are read after a history has begun.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,24 +12,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use consistory_faults::{Point, fail};
 use consistory_verdict::{Budget, Stopped, Tenant};
 
-/// The budget of an input, shared by those who read it and those who parse it.
+/// The budget of an input, shared by its reader and its parser.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     state: Arc<Mutex<State>>,
-    /// Whether a parser reached a limit, which is asked for every line.
+    /// Whether a parser reached a limit; checked for every line.
     is_stopped: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
 struct State {
     budget: Budget,
-    /// Whether a history has begun since bytes were taken last.
+    /// Whether a history has begun since the last bytes were read.
     is_new: bool,
-    /// Number of steps of parsers since the last look at the budget.
+    /// Number of steps of parsers since the last check of the budget.
     steps: u32,
-    /// The limit that a parser reached.
+    /// Limit that a parser reached.
     stopped: Option<Stopped>,
-    /// What is read takes memory beside what is judged meanwhile.
+    /// Reservation for memory that is used by reading while other histories are judged.
     _tenant: Option<Tenant>,
 }
 
@@ -44,12 +44,12 @@ impl Limits {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that the next history begins.
+    /// Marks the beginning of the next history.
     pub(crate) fn begin(&self) {
         self.state().is_new = true;
     }
 
-    /// Fails when the time or the memory is over.
+    /// Fails if the time or the memory is used up.
     pub(crate) fn check(&self) -> Result<(), Stopped> {
         let mut state = self.state();
         if std::mem::take(&mut state.is_new) {
@@ -59,13 +59,13 @@ impl Limits {
     }
 }
 
-/// Number of steps of a parser between two looks at the budget.
+/// Number of steps of a parser between two checks of the budget.
 const STEPS_PER_CHECK: u32 = 256;
 
 impl Limits {
-    /// Counts a step of a parser that works on what was read before; returns whether it may go on.
+    /// Counts a step of a parser that works on data in memory; returns whether it may continue.
     ///
-    /// A parser that may not go on can end as it likes: nothing of what it found is used.
+    /// After `false` the parser may end in any way: its results are not used.
     pub(crate) fn has_time(&self) -> bool {
         let mut state = self.state();
         state.steps += 1;
@@ -86,20 +86,20 @@ impl Limits {
     }
 }
 
-/// The budget ended while bytes were read.
+/// Error: the budget ran out while bytes were read.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct OverLimit(Stopped);
 
-/// Returns why reading stopped, if an error says that the budget ended.
+/// Returns the reached limit, if an error says that the budget ran out.
 pub(crate) fn over_limit(error: &io::Error) -> Option<Stopped> {
     let OverLimit(stopped) = error.get_ref()?.downcast_ref()?;
     Some(stopped.clone())
 }
 
-/// Bytes that are taken under limits.
+/// A stream of bytes that checks the limits.
 ///
-/// It belongs under a buffer, and after decompression: a few bytes may decompress to very many.
+/// It must be below a buffer, and after decompression: a few bytes may decompress to very many.
 pub(crate) struct Limited<R> {
     pub(crate) bytes: R,
     pub(crate) limits: Limits,

@@ -1,4 +1,4 @@
-//! LiMo's histories, one event per line.
+//! LiMo's histories: one event per line.
 //!
 //! ```text
 //! # @object atomic-stack
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The number in brackets is the thread. `push 1` is the same as `push(1)`. A call without a return
-//! is pending. Lines that start with `#` are comments, the object's name among them.
+//! is pending. Lines that start with `#` are comments, including the line with the object's name.
 
 use std::io;
 
@@ -77,7 +77,7 @@ impl Limo {
     }
 }
 
-/// Takes `push(1)`, `push 1`, `pop()` or `pop`.
+/// Parses `push(1)`, `push 1`, `pop()` or `pop`.
 fn call(cursor: &mut Cursor<'_>) -> Result<Invocation, Fault> {
     cursor.skip_spaces();
     let method = cursor.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-')).to_owned();
@@ -113,7 +113,7 @@ fn call(cursor: &mut Cursor<'_>) -> Result<Invocation, Fault> {
     Ok(Invocation { method, args })
 }
 
-/// Takes a value that goes to the end of the line.
+/// Parses a value that extends to the end of the line.
 fn value(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     let found = argument(cursor)?;
     cursor.skip_spaces();
@@ -123,7 +123,7 @@ fn value(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// Takes an integer or a word.
+/// Parses an integer or a word.
 fn argument(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     cursor.skip_spaces();
     let c = cursor.peek();

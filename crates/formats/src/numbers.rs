@@ -1,12 +1,12 @@
-//! Numbers for names, for the formats that have numbers only.
+//! Assigns numbers to names, for formats in which names are numbers.
 //!
-//! A name that is a number keeps it. The other names get the smallest numbers that are free, in
-//! the order in which they appear in the history.
+//! A name that is a number stays. The other names get the smallest free numbers, in the order in
+//! which they appear in the history.
 
 use consistory_history::History;
 use rustc_hash::FxHashSet;
 
-/// The numbers of a history's keys or sessions.
+/// Numbers of a history's keys or sessions.
 pub(crate) struct Numbers(Vec<u64>);
 
 impl Numbers {
@@ -32,7 +32,7 @@ impl Numbers {
     }
 }
 
-/// Reads a number as it would be written, so that `01` and `1` stay apart.
+/// Parses a number in canonical form, so that `01` and `1` stay different.
 fn number(name: &str) -> Option<u64> {
     let number = u64::try_from(name.parse::<i64>().ok()?).ok()?;
     (number.to_string() == name).then_some(number)

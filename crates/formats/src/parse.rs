@@ -1,4 +1,4 @@
-//! What the parsers of all formats share: lines in, histories and diagnostics out.
+//! Common interface of the parsers: lines in, histories and diagnostics out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,26 +10,27 @@ use consistory_verdict::Budget;
 
 use crate::limits::Limits;
 
-/// A parser of one format, fed line by line.
+/// A parser of one format, which receives line by line.
 pub(crate) trait Parse: Send {
-    /// Takes the next line.
+    /// Parses the next line.
     fn line(&mut self, line: Line<'_>, sink: &mut Sink);
 
-    /// Takes the end of the input.
+    /// Ends the input.
     fn end(&mut self, sink: &mut Sink);
 }
 
-/// A line without its end.
+/// A line without its line terminator.
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
-    /// Its number, counting from 1.
+    /// Line number, counted from 1.
     pub(crate) number: u64,
-    /// Its text.
+    /// Text of the line.
     pub(crate) text: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// Returns a cursor at what the line says, unless it says nothing; a comment starts with `#`.
+    /// Returns a cursor at the content of the line; `None` if it is empty or a comment that starts
+    /// with `#`.
     pub(crate) fn content(self) -> Option<Cursor<'a>> {
         let text = self.text.split('#').next().unwrap_or_default().trim_end();
         let mut cursor = Cursor::new(text);
@@ -38,12 +39,12 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Where parsers put what they find.
+/// Collector of the results of parsers: histories and diagnostics.
 pub(crate) struct Sink {
     pub(crate) source: Arc<str>,
     pub(crate) finished: VecDeque<History>,
     pub(crate) diagnostics: Diagnostics,
-    /// Asked by parsers that do much between two lines.
+    /// Limits, for parsers that do much work between two lines.
     pub(crate) limits: Limits,
 }
 
@@ -71,7 +72,7 @@ impl Sink {
             return;
         }
         match builder.finish() {
-            // Nothing is claimed of a malformed input.
+            // A malformed input yields no history.
             Ok(_) if !self.diagnostics.is_empty() => {}
             Ok(history) => self.finished.push_back(history),
             Err(error) => self.report(line, Fault::new(0..line.text.len(), error.to_string())),
@@ -79,7 +80,7 @@ impl Sink {
     }
 }
 
-/// The operations of a transaction that is not over yet.
+/// The operations of a transaction that is not complete yet.
 ///
 /// A transaction of one operation becomes a plain operation.
 #[derive(Default)]
@@ -121,7 +122,7 @@ pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// Returns the candidate that a misspelt word was most likely meant to be.
+/// Returns the candidate that is most similar to a misspelt word, if one is similar enough.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! The text that isolation checkers exchange, one operation per line.
+//! The text that isolation checkers exchange: one operation per line.
 //!
 //! ```text
 //! w(1,5,0,0)     # key 1, value 5, session 0, transaction 0
@@ -6,8 +6,8 @@
 //! w(1,6,1,-1)    # an aborted write
 //! ```
 //!
-//! The value 0 is the initial one. The order of a session is the order of its lines, and those of
-//! one transaction follow each other; an aborted operation between them comes to stand before the
+//! The value 0 is the initial one. The order of a session is the order of its lines, and the lines
+//! of one transaction are consecutive; an aborted operation between them is placed before the
 //! transaction.
 
 use std::io;
@@ -21,11 +21,11 @@ use crate::parse::{Cursor, Fault, Group, Line, Parse, Sink};
 /// The transaction number of an aborted operation.
 const ABORTED: i64 = -1;
 
-/// The parser of this text.
+/// The parser of this format.
 #[derive(Default)]
 pub(crate) struct Plume {
     builder: HistoryBuilder,
-    /// What each session is in the middle of.
+    /// Current transaction of each session.
     current: Vec<Current>,
     closed: FxHashSet<(SessionId, i64)>,
     last_line: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Plume {
 struct Current {
     transaction: Option<i64>,
     group: Group,
-    /// Aborted operations after the group, which may go on.
+    /// Aborted operations after the group, which may continue.
     aborted: Vec<Action>,
 }
 
@@ -135,7 +135,7 @@ impl Plume {
 
 const FORM: &str = "a line is `r(KEY,VALUE,SESSION,TRANSACTION)` or `w(...)`, all of them numbers";
 
-/// Writes a history; transactions get numbers in order.
+/// Writes a history; transactions are numbered in order.
 pub(crate) fn write(history: &History, out: &mut dyn io::Write) -> io::Result<()> {
     let sessions = Numbers::of_sessions(history);
     let keys = Numbers::of_keys(history);

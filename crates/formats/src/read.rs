@@ -1,12 +1,11 @@
-//! Reading: streams of histories.
+//! Reads inputs as streams of histories.
 //!
-//! Nothing is claimed of a malformed file: if anything in it is wrong, the first item is the error,
-//! with all diagnostics, and there are no others. So a file is parsed to its end before the first
-//! history is handed out. The histories are kept meanwhile as long as they are few; if they
-//! become many they are dropped, and once the file is known to be well-formed it is read again,
-//! one history at a time. One history, however large, is parsed once. Standard input and pipes
-//! can't be read again: their histories are handed out as they come, up to the first that is
-//! malformed, whose error closes the stream.
+//! A malformed file yields no history: its first and only item is the error, with all diagnostics.
+//! So a file is parsed to its end before the first history is returned. A few histories are kept in
+//! memory meanwhile; if there are many, they are dropped, and once the file is known to be
+//! well-formed it is read again, one history at a time. A file with a single history, however
+//! large, is parsed once. Standard input and pipes cannot be read again: their histories are
+//! returned as they arrive, up to the first malformed one, whose error ends the stream.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -36,56 +35,56 @@ use crate::{cobra, dbcop_binary, folder};
 use consistory_diagnostic::Diagnostics;
 use consistory_verdict::{Budget, Stopped};
 
-/// Why no histories came from an input, or no more.
+/// Reason why an input yields no histories, or no further ones.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It could not be read.
+    /// The input could not be read.
     #[error("cannot read {}: {error}", path.display())]
     Io {
-        /// Where.
+        /// Path of the input.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// Its budget ended while it was read.
+    /// The budget ran out during reading.
     #[error("{source}: reading stopped: {stopped}")]
     Stopped {
-        /// The name of the input.
+        /// Name of the input.
         r#source: Arc<str>,
-        /// Which limit was reached.
+        /// Limit that was reached.
         stopped: Stopped,
     },
-    /// It is not what its format asks for.
+    /// The input is malformed.
     #[error("{0}")]
     Malformed(Diagnostics),
-    /// A binary file is not what its format asks for.
+    /// A binary file is malformed.
     #[error("{source}: byte {at}: {message}")]
     Binary {
-        /// The name of the input.
+        /// Name of the input.
         r#source: Arc<str>,
-        /// Where it goes wrong, counting from 0.
+        /// Offset of the error in bytes.
         at: usize,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
-    /// Its format can't be told.
-    #[error("{source}: the format can't be told ({hint})")]
+    /// The format cannot be recognised.
+    #[error("{source}: the format cannot be recognised ({hint})")]
     UnknownFormat {
-        /// The name of the input.
+        /// Name of the input.
         r#source: Arc<str>,
-        /// What to do about it.
+        /// Remedy.
         hint: String,
     },
-    /// It holds no history.
-    #[error("{source}: no history in it ({hint})")]
+    /// The input contains no history.
+    #[error("{source}: it contains no history ({hint})")]
     NoHistory {
-        /// The name of the input.
+        /// Name of the input.
         r#source: Arc<str>,
-        /// What to do about it.
+        /// Remedy.
         hint: String,
     },
-    /// A folder holds no file of a known extension.
+    /// A folder contains no file with a known extension.
     #[error(
         "{}: no histories in this folder (they end in .hist, .jsonl, .ndjson, .axe, .dbcop, \
          .plume, .awdit, .edn, .jepsen, .limo, .fastlin, .fptlin or .bincode, or in .json, .log, .out \
@@ -99,7 +98,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Says why bytes of an input could not be read.
+    /// Converts an error of reading the bytes of an input.
     pub(crate) fn io(source: &Arc<str>, error: io::Error) -> Self {
         match over_limit(&error) {
             Some(stopped) => ReadError::Stopped { source: Arc::clone(source), stopped },
@@ -108,27 +107,28 @@ impl ReadError {
     }
 }
 
-/// Reads the histories of an input, in a format that is given or else told from its name and its
-/// beginning.
+/// Reads the histories of an input. Unless a format is given, it is recognised by the name and the
+/// beginning of the input.
 ///
-/// If a file is malformed the first item is the error and there are no others.
+/// If a file is malformed, the only item is its error.
 pub fn read(input: &Input, format: Option<Format>) -> Histories {
     let state = State::Unopened { input: input.clone(), format };
     let limits = Limits::new(Budget::unlimited());
     Histories { source: input.to_string().into(), state, limits }
 }
 
-/// Reads the histories of an input within a budget, which each of them has for itself.
+/// Reads the histories of an input; the budget applies to each history separately.
 ///
-/// A history for which it does not suffice is an error, [`ReadError::Stopped`], and the end. Time is the
-/// processor time of the thread that reads, if the budget can measure it: waiting for a pipe is free.
+/// A history that exceeds it is an error, [`ReadError::Stopped`], and ends the stream. Time is the
+/// processor time of the reading thread, if the budget can measure it; waiting for a pipe is not
+/// counted.
 pub fn read_within(input: &Input, format: Option<Format>, budget: Budget) -> Histories {
     Histories { limits: Limits::new(budget), ..read(input, format) }
 }
 
-/// Reads the histories of a stream, which may be compressed, as they come.
+/// Reads the histories of a stream, which may be compressed, as they arrive.
 ///
-/// An error closes the stream.
+/// An error ends the stream.
 pub fn read_from(
     bytes: Box<dyn BufRead + Send>,
     source_name: &str,
@@ -152,7 +152,7 @@ pub fn parse_str(text: &str, format: Format, source: &str) -> Result<Vec<History
         Ok(_) | Err(_) => {
             let mut sink = Sink::new(source);
             let line = Line { number: 1, text: "" };
-            sink.report(line, Fault::new(0..0, "no history in it").hint(NO_HISTORY));
+            sink.report(line, Fault::new(0..0, "it contains no history").hint(NO_HISTORY));
             Err(sink.diagnostics)
         }
     }
@@ -160,11 +160,12 @@ pub fn parse_str(text: &str, format: Format, source: &str) -> Result<Vec<History
 
 const NO_HISTORY: &str = "it is empty, or has comments and separators only";
 
-/// How much is kept while a file is parsed for the first time: bytes of the file, and histories.
+/// Limits of the data kept while a file is parsed for the first time: bytes of the file, and
+/// histories.
 const MAX_KEPT_BYTES: u64 = 8 << 20;
 const MAX_KEPT_HISTORIES: usize = 10_000;
 
-/// The histories of an input, as an iterator.
+/// Iterator over the histories of an input.
 pub struct Histories {
     source: Arc<str>,
     state: State,
@@ -180,9 +181,9 @@ enum State {
         bytes: Bytes,
         format: Option<Format>,
     },
-    /// All of them were parsed.
+    /// All histories were parsed and kept.
     Kept(VecDeque<History>),
-    /// They come one by one.
+    /// Histories are parsed one by one.
     Streaming(Box<Stream>),
     Done,
 }
@@ -232,7 +233,7 @@ impl Iterator for Histories {
 
     fn next(&mut self) -> Option<Self::Item> {
         let state = std::mem::replace(&mut self.state, State::Done);
-        // Whatever fails leaves the state at `Done`.
+        // On failure, the state remains `Done`.
         let mut state = match self.start(state) {
             Ok(state) => state,
             Err(error) => return Some(Err(error)),
@@ -266,11 +267,11 @@ fn first_pass(stream: &mut Stream) -> Result<Option<VecDeque<History>>, ReadErro
     Ok(kept)
 }
 
-/// Histories from lines.
+/// Parses histories from lines.
 struct Stream {
     bytes: Bytes,
     parser: Box<dyn Parse>,
-    /// The format, if it is not made of lines.
+    /// Format, if it does not consist of lines.
     binary: Option<Format>,
     sink: Sink,
     line: Vec<u8>,
@@ -281,7 +282,7 @@ struct Stream {
     limits: Limits,
 }
 
-/// A parser for formats that have no lines, which is never asked.
+/// A parser for binary formats, which is never called.
 struct Never;
 
 impl Parse for Never {
@@ -290,7 +291,7 @@ impl Parse for Never {
     fn end(&mut self, _: &mut Sink) {}
 }
 
-/// The longest line, which keeps an endless one from taking all memory.
+/// Longest supported line in bytes, so that an endless line does not use all memory.
 const MAX_LINE: u64 = 1 << 31;
 
 impl Stream {
@@ -328,7 +329,7 @@ impl Stream {
         }
     }
 
-    /// Starts to read, in a format that is found out if it is not given.
+    /// Starts to read; recognises the format if none is given.
     fn start(
         source: &Arc<str>,
         bytes: Bytes,
@@ -373,7 +374,7 @@ impl Stream {
         }
     }
 
-    /// Reads an input that is not made of lines, which is one history.
+    /// Reads an input that does not consist of lines; it is one history.
     fn read_binary(&mut self, format: Format) -> Result<History, ReadError> {
         let mut bytes = Vec::new();
         let source = self.sink.source.clone();
@@ -397,7 +398,7 @@ impl Stream {
         builder.finish().map_err(|error| wrong(0, error.to_string()))
     }
 
-    /// Returns the last item: what came of the end of the input.
+    /// Returns the last item, which results from the end of the input.
     fn last(&mut self) -> Option<Result<History, ReadError>> {
         let diagnostics = std::mem::take(&mut self.sink.diagnostics);
         if !diagnostics.is_empty() {
@@ -413,7 +414,7 @@ impl Stream {
         (self.count == 0).then_some(Err(error))
     }
 
-    /// Reads a line and parses it, or notices the end.
+    /// Reads and parses a line, or handles the end of the input.
     fn step(&mut self) -> io::Result<()> {
         self.line.clear();
         let read = self.bytes.by_ref().take(MAX_LINE).read_until(b'\n', &mut self.line)?;
@@ -436,7 +437,7 @@ impl Stream {
                 self.parser.line(Line { number, text }, &mut self.sink);
             }
             Ok(text) if (read as u64) < MAX_LINE => {
-                // What follows would be errors without end and without sense.
+                // Errors in the rest of the input would be meaningless.
                 self.is_over = true;
                 let at = line.iter().position(|&b| b == 0).unwrap_or(0);
                 let fault = Fault::new(at..at + 1, "a zero byte: this is not text")
@@ -450,7 +451,7 @@ impl Stream {
             }
             Err(error) => {
                 let text = String::from_utf8_lossy(line);
-                // The valid part is the same in both.
+                // The valid prefix is the same in both.
                 let at = error.valid_up_to();
                 let message = format!("byte {:#04x} is not UTF-8", line[at]);
                 let hint = if line.starts_with(b"\xff\xfe") || line.starts_with(b"\xfe\xff") {
@@ -467,7 +468,7 @@ impl Stream {
     }
 }
 
-/// How many bytes at the beginning of an input tell its format.
+/// Number of bytes at the beginning of an input by which its format is recognised.
 pub(crate) const SNIFFED_BYTES: usize = 8 << 10;
 
 /// Recognises the format, and returns the stream from its beginning.
@@ -481,14 +482,14 @@ fn sniff(source: &Arc<str>, mut bytes: Bytes) -> Result<(Bytes, Format), ReadErr
         let length = buffer.len().min(SNIFFED_BYTES);
         beginning.extend_from_slice(&buffer[..length]);
         bytes.consume(length);
-        // A line that is not complete yet may deceive.
+        // An incomplete last line may be misleading, so it is ignored.
         let complete = match beginning.iter().rposition(|&b| b == b'\n') {
             Some(end) if !is_over && beginning.len() < SNIFFED_BYTES => &beginning[..=end],
             None if !is_over && beginning.len() < SNIFFED_BYTES => continue,
             _ => &beginning[..],
         };
         let text = String::from_utf8_lossy(complete);
-        // What follows an opening bracket tells the formats of JSON apart.
+        // The formats of JSON differ only after the opening bracket.
         if text.trim() == "[" && !is_over && beginning.len() < SNIFFED_BYTES {
             continue;
         }

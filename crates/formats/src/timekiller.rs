@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The order of a session is the order of its transactions in the file. The timestamps are the
-//! database's own, not times at which clients waited for it, so they are not the transactions'
-//! intervals and are left out. `null` is the initial value. The file is held in memory.
+//! database's own and not the times of the clients, so they are not the transactions' intervals and
+//! are ignored. `null` is the initial value. The file is held in memory.
 
 use consistory_history::{Action, HistoryBuilder, Status};
 
@@ -15,7 +15,7 @@ use crate::document::Document;
 use crate::jsonl::{Object, list, syntax_fault, text_of, value_of};
 use crate::parse::{Group, Line, Parse, Sink};
 
-/// The parser of this JSON.
+/// The parser of this format.
 #[derive(Default)]
 pub(crate) struct TimeKiller {
     text: String,

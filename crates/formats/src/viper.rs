@@ -4,9 +4,9 @@
 //! {"value": [["r", 1, 2, true], ["w", 1, 3, true]]}
 //! ```
 //!
-//! A line is a committed transaction. Its operations are a read or a write, the key, the value, and
-//! whether the operation succeeded, which may be missing. `null` is the initial value. Other fields
-//! are left out.
+//! A line is a committed transaction. Its operations consist of `"r"` or `"w"`, the key, the value,
+//! and whether the operation succeeded, which may be missing. `null` is the initial value. Other
+//! fields are ignored.
 
 use consistory_history::{Action, Details, HistoryBuilder, SessionId, Status};
 
@@ -85,7 +85,7 @@ pub(crate) fn transaction(
     Ok(())
 }
 
-/// Checks whether a text begins as such a file does.
+/// Checks whether a text begins like such a file.
 pub(crate) fn looks_like(beginning: &str) -> bool {
     let line = beginning.trim_start().lines().next().unwrap_or_default();
     let value = line.strip_prefix('{').and_then(|rest| rest.trim_start().strip_prefix("\"value\""));

@@ -1,33 +1,33 @@
-//! Walking through folders.
+//! Traverses folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::read::ReadError;
 
-/// An entry that a walk meets.
+/// An entry found by a traversal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry<'a> {
     /// A folder; a link to a folder is a file.
     Folder(&'a Path),
-    /// Anything else.
+    /// Any other file.
     File(&'a Path),
 }
 
-/// Whether a walk goes into a folder; of no effect for files.
+/// Whether to traverse a folder; ignored for files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Descend {
-    /// Visit what the folder holds.
+    /// Visit the entries of the folder.
     Yes,
-    /// Go on after the folder.
+    /// Skip the folder.
     No,
 }
 
 /// Visits a folder and everything below it, in the order of names.
 ///
-/// Links are not followed, so that every walk ends.
+/// Links are not followed, so that every traversal ends.
 pub fn walk(folder: &Path, mut visit: impl FnMut(Entry<'_>) -> Descend) -> Result<(), ReadError> {
-    // What is still to be visited, the next on top.
+    // Entries still to be visited, the next one last.
     let mut pending = vec![(folder.to_path_buf(), true)];
     while let Some((path, is_folder)) = pending.pop() {
         let entry = if is_folder { Entry::Folder(&path) } else { Entry::File(&path) };
@@ -46,7 +46,7 @@ pub fn walk(folder: &Path, mut visit: impl FnMut(Entry<'_>) -> Descend) -> Resul
     Ok(())
 }
 
-/// Returns the files in a folder and below it that `wanted` holds for, in the order of names.
+/// Returns the files in a folder and its subfolders that satisfy `wanted`, in the order of names.
 pub fn files_below(
     folder: &Path,
     mut wanted: impl FnMut(&Path) -> bool,

@@ -1,10 +1,10 @@
-//! Writing histories, in every format.
+//! Writes histories in every format.
 //!
-//! What a format can't express is found before the first byte is written, so an output is never
-//! half a history. Where a format has numbers only, names that are numbers stay and other names
-//! get the smallest numbers that are free, in the order in which they appear. dbcop's formats and
-//! AWDIT's name no sessions: they become 0, 1 and so on when read back. The name of a history is
-//! kept by the text notation and JSON lines.
+//! Features that a format cannot express are detected before the first byte is written, so an
+//! output never contains half a history. If a format allows only numbers as names, names that are
+//! numbers stay, and other names get the smallest free numbers, in the order in which they appear.
+//! dbcop's formats and AWDIT's do not name sessions: they are named 0, 1 and so on when read back.
+//! The name of a history is written only in the text notation and in JSON lines.
 
 use std::io::{self, BufWriter, Write};
 
@@ -16,28 +16,28 @@ use crate::intervals::{self, Dialect};
 use crate::jepsen::{self, Notation};
 use crate::{awdit, axe, dbcop, dbcop_binary, dbcop_json, hist, jsonl, limo, plume};
 
-/// Why a history was not written.
+/// Reason why a history was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The output failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The format has no way to say something that the history holds.
+    /// The format cannot express a feature of the history.
     #[error("{format} can't express {what}{}: {hint}", in_parentheses(reference))]
     NotExpressible {
         /// The format.
         format: Format,
-        /// What it can't express.
+        /// Feature that the format cannot express.
         what: String,
-        /// Where the history has it: `session:index`, `init:key`, `final:key` or the history's
-        /// name; empty if the format is never written.
+        /// Reference to the operation or key with this feature: `session:index`, `init:key`,
+        /// `final:key` or the history's name; empty if the format is never written.
         reference: String,
-        /// What to do about it.
+        /// Remedy.
         hint: String,
     },
 }
 
-/// Returns a reference as it stands in an error, or nothing if there is none.
+/// Returns a reference in parentheses for an error message, or an empty text if there is none.
 fn in_parentheses(reference: &str) -> String {
     if reference.is_empty() { String::new() } else { format!(" ({reference})") }
 }
@@ -54,9 +54,9 @@ pub fn write_history(
 
 /// Writes several histories to one output.
 ///
-/// In JSON lines every history needs a name of its own there: one without a name is named by its
-/// place, counting from 0, and one with the name of the history before it gets its place after
-/// the name, `name#1`.
+/// In JSON lines every history needs a unique name: a history without a name gets its index,
+/// counted from 0, and one with the name of the previous history gets its index appended to the
+/// name, as in `name#1`.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
@@ -140,7 +140,7 @@ fn write_body(
     Ok(out.flush()?)
 }
 
-/// Checks whether a key starts with the value that it has when the source says nothing.
+/// Checks whether a key has the default initial value.
 pub(crate) fn starts_by_default(history: &History, key: KeyId) -> bool {
     match (history.value(history.initial_value(key)), history.key_kind(key)) {
         (Value::Int(0), KeyKind::Register) => true,
@@ -149,13 +149,13 @@ pub(crate) fn starts_by_default(history: &History, key: KeyId) -> bool {
     }
 }
 
-/// The constructs that a format can express.
+/// Features that a format can express.
 struct Abilities {
     /// Read-modify-writes and fences.
     synchronisation: bool,
     /// Objects' calls, and values that are not integers.
     objects: bool,
-    /// Appends to lists.
+    /// Lists with appends.
     lists: bool,
     times: bool,
     transactions: bool,
@@ -165,7 +165,7 @@ struct Abilities {
     initial: bool,
     finals: bool,
     negative: bool,
-    /// A status of an operation that is not its transaction's.
+    /// Operations whose status differs from that of their transaction.
     status_inside: bool,
 }
 
@@ -279,7 +279,7 @@ fn check_calls(history: &History, format: Format) -> Result<(), WriteError> {
     }
 }
 
-/// Finds the first thing that a format can't express.
+/// Finds the first feature of a history that a format can't express.
 fn check(history: &History, format: Format) -> Result<(), WriteError> {
     check_calls(history, format)?;
     let able = abilities(format);

@@ -1,10 +1,10 @@
-//! What a format of calls can express comes back from it unchanged, and large files are read in
-//! one pass.
+//! Calls that a format can express are unchanged after writing and reading, and large files are
+//! read in one pass.
 
 use consistory_formats::{Format, Style, parse_str, write_history};
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Status, Value};
 
-/// A small generator of random numbers (SplitMix64), the same on every machine.
+/// A portable random number generator (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-/// What the calls of a history may be: a method, how many arguments, and what it returns.
+/// Possible calls of a history: method, number of arguments, and kind of return.
 type Methods = &'static [(&'static str, usize, Returns)];
 
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ enum Returns {
     Found,
     Truth,
     True,
-    /// A list, or anything else that has words in it.
+    /// A list, or a value that contains words.
     Any,
 }
 
@@ -51,7 +51,7 @@ const INTERVALS: Methods = &[
 const SET: Methods =
     &[("add", 1, Returns::True), ("remove", 1, Returns::True), ("contains", 1, Returns::Truth)];
 
-/// Builds a history whose times are the places of its events.
+/// Builds a history in which the time of an event is its index.
 fn generate(seed: u64, methods: Methods, has_pending: bool, has_failed: bool) -> History {
     let mut random = Random(seed);
     let mut b = HistoryBuilder::new();
@@ -98,7 +98,7 @@ fn generate(seed: u64, methods: Methods, has_pending: bool, has_failed: bool) ->
     b.finish().unwrap()
 }
 
-/// Shows all that a history holds but its clock: times by their rank.
+/// Describes a history completely except for its clock: times are replaced by ranks.
 fn describe(history: &History, has_sessions: bool) -> Vec<String> {
     let mut times: Vec<(i64, bool)> = history
         .ops()

@@ -1,7 +1,8 @@
-//! Every fixture is read, and what it means or what is wrong with it is as expected.
+//! Every fixture is read, with the expected histories or diagnostics.
 //!
-//! Beside each fixture lies a file of the same name and `.expected`: for a valid one the histories
-//! in the text notation, for a malformed one its diagnostics. `UPDATE_EXPECT=1` rewrites them.
+//! Next to each fixture there is a file with the same name and `.expected`: for a valid fixture the
+//! histories in the text notation, for a malformed one its diagnostics. `UPDATE_EXPECT=1` rewrites
+//! them.
 
 use std::fs;
 use std::io::Cursor;
@@ -94,7 +95,7 @@ fn no_changed_byte_panics() {
     }
 }
 
-/// Reads bytes, which must give errors or histories, and nothing after an error.
+/// Reads bytes; asserts that they give errors or histories, and nothing after an error.
 fn settle(path: &Path, bytes: Vec<u8>, what: &str) {
     let settled = catch_unwind(AssertUnwindSafe(|| {
         let mut histories = read_bytes(path, bytes);

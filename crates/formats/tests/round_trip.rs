@@ -1,11 +1,11 @@
-//! What a format can express comes back from it unchanged.
+//! A history that a format can express is unchanged after writing and reading.
 
 use consistory_formats::{Format, Style, WriteError, Writer, parse_str, write_history};
 use consistory_history::{
     Action, Call, Details, History, HistoryBuilder, Interval, KeyId, Status, Value, ValueId,
 };
 
-/// A small generator of random numbers (SplitMix64), the same on every machine.
+/// A portable random number generator (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -50,7 +50,7 @@ const NUMBERS: [&str; 4] = ["0", "1", "2", "17"];
 const METHODS: [&str; 10] =
     ["put", "get", "read", "write", "r", "rmw", "fence", "append", "wriet", "odd method"];
 
-/// What a generated history may have.
+/// Features that a generated history may have.
 #[derive(Clone, Copy)]
 struct Profile {
     words: bool,
@@ -256,12 +256,12 @@ fn generate(seed: u64, profile: Profile) -> History {
     Generator { random, profile, builder: HistoryBuilder::new() }.history()
 }
 
-/// Describes all that a history holds, independently of how the formats write it.
+/// Describes a history completely, independently of how the formats write it.
 fn describe(history: &History) -> Vec<String> {
     let mut lines = vec![format!("name {:?}", history.name())];
     for op in history.ops() {
         let action = match history.action(op) {
-            // The text that `show` gives may be the same for different names.
+            // `show` may give the same text for different names.
             Action::Call(id) => {
                 let call = history.call(id);
                 let args: Vec<_> = call.args.iter().map(|&arg| history.value(arg)).collect();
@@ -351,7 +351,7 @@ fn streams_of_histories_come_back() {
         let back = parse_str(&text, format, "back").unwrap();
         assert_eq!(back.len(), histories.len(), "{format}");
         for (i, (history, back)) in histories.iter().zip(&back).enumerate() {
-            // JSON lines need names where the text has separators.
+            // In JSON lines histories need names, because there are no separators.
             let unnamed = usize::from(format == Format::Jsonl);
             assert_eq!(describe(history)[unnamed..], describe(back)[unnamed..], "{format}, {i}");
         }

@@ -1,4 +1,4 @@
-//! Files, folders and streams: compression, order, and that nothing is claimed of a malformed file.
+//! Files, folders and streams: compression, order, and malformed files without histories.
 
 use std::fs;
 use std::io::{self, BufReader, Cursor, Read, Write};
@@ -10,7 +10,7 @@ use consistory_formats::{
     Format, Input, ReadError, inputs, parse_str, read, read_from, source_path, write_history,
 };
 
-/// A folder of its own for each test, removed in the end.
+/// A temporary folder of a test, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -49,7 +49,7 @@ fn sizes(input: &Input) -> Result<Vec<usize>, ReadError> {
     read(input, None).map(|history| history.map(|history| history.len())).collect()
 }
 
-/// Builds a file of small histories, the one at `bad` malformed.
+/// Builds a file of small histories; the one with index `bad` is malformed.
 fn many(count: usize, bad: Option<usize>) -> String {
     let mut text = String::new();
     for i in 0..count {
@@ -71,7 +71,7 @@ fn compressed_files_are_read() {
         ("b.hist.gz", members),
         ("c.hist.zst", zstd(text.as_bytes())),
         ("d.hist.zst", frames),
-        // What counts is how it begins, whatever it is called.
+        // Compression is recognised by the first bytes, whatever the file is called.
         ("e.hist", gzip(text.as_bytes())),
         ("f", zstd(text.as_bytes())),
         ("g.hist.gz", text.into()),
@@ -98,7 +98,7 @@ fn a_truncated_compressed_file_is_an_error() {
 #[test]
 fn nothing_is_claimed_of_a_malformed_file() {
     let folder = Folder::new("malformed");
-    // Few histories, which are kept; many, which are read twice; and bytes beyond what is kept.
+    // A few histories, which are kept; many, which are read twice; and more bytes than are kept.
     let huge = format!("{}# {}\n{}", many(5, None), "x".repeat(9 << 20), many(5, Some(2)));
     for (name, text) in [
         ("few.hist", many(20, Some(19))),
@@ -145,7 +145,7 @@ fn large_files_come_in_order() {
     assert_eq!(sizes(&folder.write("one.hist", one)).unwrap(), [1_500_000]);
 }
 
-/// Counts what was read of it, in small pieces.
+/// Reads in small pieces, and counts the bytes read.
 struct Slow {
     bytes: Cursor<Vec<u8>>,
     read: Arc<AtomicUsize>,
@@ -193,7 +193,9 @@ fn the_format_is_told_by_name_or_look_or_user() {
     assert_eq!(read(&odd, Some(Format::Hist)).map(|h| h.unwrap().len()).collect::<Vec<_>>(), [1]);
     let error = sizes(&folder.write("b.txt", "hello\nworld\n")).unwrap_err();
     assert!(matches!(error, ReadError::UnknownFormat { .. }));
-    assert!(error.to_string().contains("b.txt: the format can't be told (say which of hist, "));
+    assert!(
+        error.to_string().contains("b.txt: the format cannot be recognised (say which of hist, ")
+    );
     let error = sizes(&folder.write("c", [0x7f, b'E', b'L', b'F', 0, 0, 1])).unwrap_err();
     assert!(error.to_string().ends_with("it looks like a binary file)"), "{error}");
 }
@@ -218,7 +220,7 @@ fn an_input_without_a_history_is_an_error() {
         assert!(matches!(error, ReadError::NoHistory { .. }), "{name}: {error}");
     }
     let diagnostics = parse_str("", Format::Hist, "a.hist").unwrap_err();
-    assert!(diagnostics.to_string().starts_with("a.hist:1:1: no history in it"));
+    assert!(diagnostics.to_string().starts_with("a.hist:1:1: it contains no history"));
 }
 
 #[test]

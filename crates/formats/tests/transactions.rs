@@ -1,4 +1,4 @@
-//! Transactions go through every format that has them and come back as they were.
+//! Transactions are unchanged after writing and reading in every format that has them.
 
 use consistory_formats::{Format, Style, parse_str, write_history};
 use consistory_history::{
@@ -6,7 +6,7 @@ use consistory_history::{
     transactions_of_calls,
 };
 
-/// A small generator of random numbers (SplitMix64), the same on every machine.
+/// A portable random number generator (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -74,7 +74,7 @@ fn generate(seed: u64, has_times: bool) -> History {
     b.finish().unwrap()
 }
 
-/// Describes what a history holds; what a read found counts only if its transaction is committed.
+/// Describes a history; the values of reads are included only if their transaction is committed.
 fn describe(history: &History) -> Vec<String> {
     let mut lines = Vec::new();
     for transaction in history.all_transactions() {
@@ -92,7 +92,7 @@ fn describe(history: &History) -> Vec<String> {
         let time = history.transaction_time(&transaction);
         lines.push(format!("{session}: {} {:?} {time:?}", ops.join(" "), transaction.status));
     }
-    // The order of a history's sessions means nothing; within a session the order stays.
+    // The order of the sessions is irrelevant; within a session the order stays.
     lines.sort_by_key(|line| line.split(':').next().map(ToOwned::to_owned));
     let holds = |key| history.value(history.initial_value(key));
     let mut initial: Vec<String> = history
@@ -141,7 +141,7 @@ fn jepsens_tools_read_what_is_written() {
 {:process 0, :type :invoke, :f :txn, :value [[:append :x 2]], :index 4, :time 10}
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
-    // The same transactions as calls are written in the same way.
+    // The same transactions, as calls, are written in the same way.
     let calls = calls_of_transactions(history).unwrap();
     let mut out = Vec::new();
     write_history(&calls, Format::Edn, &mut out).unwrap();

@@ -1,11 +1,10 @@
-//! Outcomes by the letter of the definition: every total order is tried.
+//! Outcomes by executing the definition literally: every total order is tried.
 //!
-//! For a store-atomic model every total order of all events, full fences among them, that keeps
-//! what the table says; otherwise every choice of one such order a thread. Each read takes the
-//! latest of the writes to its address that are before it in the order of its thread or in program
-//! order. This is for very small programs: there are n! orders of n events, and as many choices
-//! again for each thread that has a view of its own. The other engines are tested to be equal to
-//! this one.
+//! For a store-atomic model, every total order of all events, including full fences, that preserves
+//! the pairs of the table is tried; otherwise every choice of one such order per thread. Each read
+//! returns the latest of the writes to its address that are before it in the order of its thread or
+//! in program order. This is for very small programs: there are n! orders of n events, and as many
+//! choices again for each thread with its own view. Tests compare the other engines with this one.
 
 use consistory_verdict::Budget;
 
@@ -34,7 +33,8 @@ pub fn brute_force(
     Ok(outcomes)
 }
 
-/// A total order: the place of each event in it. Partial fences are in no order, they only forbid.
+/// A total order, as the position of each event. Partial fences are not part of it; they only
+/// exclude orders.
 type Places = Vec<usize>;
 
 enum Rule {
@@ -42,7 +42,7 @@ enum Rule {
     Views(Views),
 }
 
-/// Returns every total order that keeps what the table says.
+/// Returns every total order that preserves the pairs of the table.
 fn orders(
     skeleton: &Skeleton,
     table: &Table,
@@ -111,7 +111,7 @@ impl BruteForceSearch<'_> {
         Ok(())
     }
 
-    /// Returns whether the last view agrees with those before it.
+    /// Checks whether the last view agrees with the previous ones.
     fn agrees(&self, chosen: &[usize]) -> bool {
         let Rule::Views(views) = self.rule else { return true };
         let last = chosen.len() - 1;

@@ -1,8 +1,8 @@
-//! Outcomes under a definition by the letter: every candidate execution is tried.
+//! Outcomes by executing a definition literally: every candidate execution is tried.
 //!
 //! Every choice of sources for the reads, and every store order, memory order or choice of views
-//! that the definition quantifies over, is evaluated. This is for very small programs, and for
-//! testing that the solver's answers are those of the definition.
+//! over which the definition quantifies, is evaluated. This is for very small programs, and for
+//! testing that the solver's results agree with the definition.
 
 use consistory_models::MemoryModel;
 use consistory_verdict::Budget;
@@ -45,7 +45,7 @@ pub(crate) fn each_candidate(
     search.read(&reads, &mut sources)
 }
 
-/// Bits that are known, and whether all demands were met.
+/// Known bits, and whether all demands were met.
 struct Known<'a> {
     holds: bool,
     budget: &'a Budget,
@@ -75,7 +75,7 @@ impl Algebra for Known<'_> {
     }
 
     fn demand_acyclic(&mut self, size: usize, relation: &[bool]) {
-        // Take away what nothing leads to until nothing is left.
+        // Remove events without predecessors until none is left.
         let mut left: Vec<usize> = (0..size).collect();
         loop {
             let is_first = |&b: &usize| left.iter().all(|&a| !relation[a * size + b]);
@@ -88,7 +88,7 @@ impl Algebra for Known<'_> {
         }
     }
 
-    /// Each round adds a pair, or is the last.
+    /// Each round adds a pair or is the last one.
     fn rounds(&self, pairs: usize) -> usize {
         pairs + 1
     }
@@ -102,7 +102,7 @@ struct CandidateSearch<'a> {
     program: &'a Program,
     model: &'a MemoryModel,
     skeleton: &'a Skeleton,
-    /// The outcomes that were told of.
+    /// Outcomes that were reported.
     known: Outcomes,
     budget: &'a Budget,
     visit: &'a mut dyn FnMut(Outcome, &Solution<'_>),
@@ -140,7 +140,7 @@ impl CandidateSearch<'_> {
             (0..events).filter(|&at| self.skeleton.events[at].writes()).collect();
         let location = |at: usize| self.skeleton.events[at].location;
         // Only the order of writes to one location matters: of neighbours that write different
-        // ones the earlier event comes first.
+        // locations, the earlier event comes first.
         let is_canonical = |store: &[usize]| {
             store.windows(2).all(|pair| pair[0] < pair[1] || location(pair[0]) == location(pair[1]))
         };
@@ -180,7 +180,7 @@ impl CandidateSearch<'_> {
         }
     }
 
-    /// Tries one execution: `orders` is the memory order, or one view per thread, or nothing.
+    /// Evaluates one execution: `orders` is the memory order, or one view per thread, or empty.
     fn execution(
         &mut self,
         sources: &[Source],
@@ -236,7 +236,7 @@ impl CandidateSearch<'_> {
         Ok(())
     }
 
-    /// Relates the initial writes to everything, and events as the order has them.
+    /// Relates the initial writes to all events, and events by the order.
     fn relation(&self, order: &[usize]) -> Vec<bool> {
         let size = size(self.skeleton);
         let all: Vec<usize> =
@@ -265,7 +265,7 @@ impl CandidateSearch<'_> {
     }
 }
 
-/// Makes the next order of some events, in the order of a dictionary; says whether there is one.
+/// Computes the lexicographically next order of some events; returns whether there is one.
 fn next_permutation(order: &mut [usize]) -> bool {
     let Some(rise) = order.windows(2).rposition(|pair| pair[0] < pair[1]) else { return false };
     let above = order.iter().rposition(|&at| at > order[rise]).unwrap_or(rise + 1);

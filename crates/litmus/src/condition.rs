@@ -2,7 +2,7 @@
 
 use crate::program::{Observable, Outcome, Program, Value};
 
-/// A quantified proposition over what an outcome records.
+/// A quantified proposition over the values of an outcome.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Condition {
     /// The quantifier over outcomes.
@@ -11,7 +11,7 @@ pub struct Condition {
     pub proposition: Proposition,
 }
 
-/// How many outcomes must satisfy a proposition.
+/// Quantifier over the outcomes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Quantifier {
     /// At least one: `exists`.
@@ -22,7 +22,7 @@ pub enum Quantifier {
     Forall,
 }
 
-/// A proposition over what an outcome records.
+/// A proposition over the values of an outcome.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Proposition {
     /// Always true.
@@ -31,16 +31,16 @@ pub enum Proposition {
     Holds(Observable, Value),
     /// The proposition does not hold.
     Not(Box<Proposition>),
-    /// All of them hold.
+    /// All members hold.
     And(Vec<Proposition>),
-    /// One of them holds.
+    /// At least one member holds.
     Or(Vec<Proposition>),
-    /// If the first holds so does the second.
+    /// If the first one holds, so does the second.
     Implies(Box<Proposition>, Box<Proposition>),
 }
 
 impl Condition {
-    /// Returns whether the condition holds of all the outcomes of a program.
+    /// Checks whether the outcomes of a program satisfy the condition.
     pub fn holds<'a>(
         &self,
         program: &Program,
@@ -56,7 +56,7 @@ impl Condition {
 }
 
 impl Proposition {
-    /// Returns whether it holds of an outcome of the program.
+    /// Checks whether an outcome of the program satisfies the proposition.
     ///
     /// A register or location that the program does not observe equals no value.
     pub fn holds(&self, program: &Program, outcome: &Outcome) -> bool {
@@ -75,7 +75,7 @@ impl Proposition {
         }
     }
 
-    /// Returns every register and location that it mentions, each once, in order of mention.
+    /// Returns every register and location in it, once, in the order of appearance.
     pub fn observables(&self) -> Vec<Observable> {
         let mut all = Vec::new();
         self.collect(&mut all);

@@ -1,14 +1,14 @@
-//! Contrasting two models: the smallest program that tells them apart.
+//! Contrasts two models: finds the smallest program that separates them.
 //!
 //! All programs within a bound are run under both models, in increasing size: fewer accesses first,
-//! then fewer fences, then fewer threads. The first whose outcomes differ is a minimal litmus test.
-//! (Mador-Haim, Alur and Martin, Generating litmus tests for contrasting memory consistency models,
-//! CAV 2010, section 4.) Programs of one size are shared out among threads; the answer does not
-//! depend on how many.
+//! then fewer fences, then fewer threads. The first program whose outcomes differ is a minimal
+//! litmus test. (Mador-Haim, Alur and Martin, Generating litmus tests for contrasting memory
+//! consistency models, CAV 2010, section 4.) Programs of one size are distributed among threads;
+//! the result does not depend on the number of threads.
 //!
-//! That no program within the bound tells two models apart does not prove them equal. It does for
-//! two store-atomic models given by tables, if the bound covers two threads and six accesses
-//! ([`sufficient_bound`]).
+//! If no program within the bound separates two models, this does not prove that they are equal. It
+//! does for two store-atomic models given by tables, if the bound covers two threads and six
+//! accesses ([`sufficient_bound`]).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,34 +22,36 @@ use crate::program::{Outcomes, Program};
 use crate::semantics::{OutcomesError, Semantics};
 use crate::table::{Forwarding, Order, Table};
 
-/// Levels with fewer programs are run by one thread.
+/// Number of programs from which a level is run by several threads.
 const MIN_PARALLEL_PROGRAMS: usize = 64;
 
-/// How two models are contrasted.
+/// Options of a contrast.
 #[derive(Clone, Debug)]
 pub struct ContrastOptions {
     /// The programs to try.
     pub bound: Bound,
-    /// Whether programs that the conflict graph calls redundant are tried, too.
+    /// Whether redundant programs are tried too: those whose conflict graph is not strongly
+    /// connected.
     pub redundant: Redundant,
     /// Whether to stop at the first difference.
     pub wanted: Wanted,
-    /// How much time it may take.
+    /// Time limit.
     pub budget: Budget,
-    /// How many threads share the work, at least 1.
+    /// Number of threads that share the work, at least 1.
     pub jobs: usize,
 }
 
-/// The direction of the wanted differences.
+/// Selection of differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// The first.
+    /// The first difference.
     First,
-    /// Every minimal one: without any of its instructions the program makes no difference.
+    /// Every minimal difference: without any one of its instructions the program makes no
+    /// difference.
     Minimal,
 }
 
-/// A program that tells two models apart.
+/// A program that separates two models.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     /// The program's shape.
@@ -65,9 +67,9 @@ pub struct Difference {
 /// The result of contrasting two models.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Contrast {
-    /// The differences, the smallest first; empty if there is none within the bound.
+    /// Differences, the smallest first; empty if there is none within the bound.
     pub differences: Vec<Difference>,
-    /// How many programs of each number of accesses were run, from 1 access on.
+    /// Number of programs run for each number of accesses, from 1 access on.
     pub run: Vec<usize>,
 }
 
@@ -93,7 +95,7 @@ pub fn contrast(
     Ok(contrast)
 }
 
-/// Returns a bound within which two models must differ if they differ at all, if one is known.
+/// Returns a bound within which two different models must differ, if one is known.
 ///
 /// For two store-atomic models given by tables, two threads and six accesses suffice (Mador-Haim,
 /// Alur and Martin, Litmus tests for comparing memory consistency models: how long do they need to
@@ -107,7 +109,7 @@ pub fn sufficient_bound(left: &Table, right: &Table) -> Option<Bound> {
     })
 }
 
-/// Finds the differences among programs of one size, and how many were run.
+/// Finds the differences among programs of one size, and the number of programs that were run.
 fn level_differences(
     left: &dyn Semantics,
     right: &dyn Semantics,
@@ -115,7 +117,7 @@ fn level_differences(
     options: &ContrastOptions,
 ) -> Result<(Vec<Difference>, usize), OutcomesError> {
     let next = AtomicUsize::new(0);
-    // The least place of a difference, where only the first is wanted.
+    // Smallest index of a difference, if only the first is wanted.
     let first = AtomicUsize::new(usize::MAX);
     let found = Mutex::new(Vec::new());
     let work = || -> Result<(), OutcomesError> {
@@ -167,7 +169,7 @@ fn difference(
     }))
 }
 
-/// Drops differences that remain when an instruction is taken away.
+/// Drops differences that remain when an instruction is removed.
 fn keep_minimal(differences: &mut Vec<Difference>) {
     let differing: FxHashSet<Shape> = differences.iter().map(|d| d.shape.clone()).collect();
     let mut contains = FxHashMap::default();
@@ -177,7 +179,7 @@ fn keep_minimal(differences: &mut Vec<Difference>) {
     });
 }
 
-/// Returns whether a program or a part of it makes a difference.
+/// Checks whether a program or a part of it makes a difference.
 fn contains_difference(
     shape: &Shape,
     differing: &FxHashSet<Shape>,

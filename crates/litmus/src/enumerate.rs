@@ -1,15 +1,15 @@
 //! All small programs, one for each symmetry class.
 //!
-//! Programs of the paper's core (section 4.2): every read has a register of its own and every write
-//! a value of its own, so what remains is the shape: for each thread the kinds and addresses of its
-//! accesses, and which neighbours have a fence between them. A fence at either end of a thread, or
-//! next to another, does nothing and is left out. Optionally an access depends on an earlier read
-//! of its thread, by its value if it writes and by its address if it reads.
+//! Programs of the paper's core (section 4.2): every read has a unique register and every write a
+//! unique value, so only the shape remains: for each thread the kinds and addresses of its
+//! accesses, and the neighbours with a fence between them. A fence at either end of a thread, or
+//! next to another fence, has no effect and is left out. Optionally an access depends on an earlier
+//! read of its thread, by its value if it writes and by its address if it reads.
 //!
 //! Two shapes that differ by the names of addresses or by the order of threads are symmetric. One
-//! of each class is made: threads come longest first, addresses are numbered as they appear, and of
-//! the orders of threads that are left the least text is kept. Unlike the paper's, this reduction
-//! leaves no two symmetric programs.
+//! of each class is generated: threads come longest first, addresses are numbered in the order of
+//! appearance, and of the remaining orders of threads the least text is kept. Unlike the paper's,
+//! this reduction leaves no two symmetric programs.
 //!
 //! A program is redundant (section 4.3) if its conflict graph is not strongly connected: nodes are
 //! accesses, edges are program order and, both ways, pairs with one address of which one writes.
@@ -27,16 +27,16 @@ use crate::program::{
     RegisterId, Thread, Value,
 };
 
-/// How large programs may be.
+/// Bounds on the size of programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
-    /// Reads and writes in all; fences do not count.
+    /// Largest number of reads and writes; fences do not count.
     pub accesses: usize,
-    /// Threads.
+    /// Largest number of threads.
     pub threads: usize,
-    /// Reads and writes of one thread.
+    /// Largest number of reads and writes of one thread.
     pub per_thread: usize,
-    /// Addresses.
+    /// Largest number of addresses.
     pub locations: usize,
     /// Whether there are fences.
     pub fences: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Access {
     pub(crate) address: u8,
     /// Whether there is a fence between it and the access before it.
     pub(crate) is_fenced: bool,
-    /// The access of its thread that it depends on, counted from 1; 0 is none.
+    /// Access of its thread that it depends on, counted from 1; 0 for none.
     pub(crate) depends: u8,
 }
 
@@ -75,14 +75,14 @@ pub struct Shape {
     pub(crate) threads: Vec<Vec<Access>>,
 }
 
-/// How many programs there are, and how many each reduction leaves.
+/// Number of programs after each reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
-    /// Without any reduction but the unique values and registers.
+    /// Number of programs without any reduction except unique values and registers.
     pub plain: u64,
-    /// One for each symmetry class.
+    /// Number of symmetry classes.
     pub symmetric: u64,
-    /// The programs among them that are not redundant.
+    /// Number of symmetry classes that are not redundant.
     pub connected: u64,
 }
 
@@ -97,7 +97,7 @@ impl Shape {
         self.threads.iter().map(Vec::len).sum()
     }
 
-    /// Makes the program: addresses `X`, `Y`, `Z`, values from 1 and registers from `r1`.
+    /// Builds the program: addresses `X`, `Y`, `Z`, values from 1 and registers from `r1`.
     pub fn program(&self) -> Program {
         let mut program = Program::default();
         let addresses = self.threads.iter().flatten().map(|access| access.address + 1).max();
@@ -143,7 +143,7 @@ impl Shape {
         program
     }
 
-    /// Returns the program's symmetry class by its one member that enumeration makes.
+    /// Returns the representative of the program's symmetry class that enumeration generates.
     pub(crate) fn canonical(&self) -> Shape {
         let mut threads: Vec<Vec<Access>> =
             self.threads.iter().filter(|thread| !thread.is_empty()).cloned().collect();
@@ -259,7 +259,7 @@ pub fn shapes_within(
     redundant: Redundant,
     budget: &Budget,
 ) -> Result<Vec<Shape>, Stopped> {
-    /// Number of shapes that are visited between two looks at the budget.
+    /// Number of shapes visited between two checks of the budget.
     const SHAPES_PER_LOOK: usize = 256;
     let mut all = Vec::new();
     let mut visited = 0_usize;
@@ -289,7 +289,7 @@ fn sort_within<T>(
     order: impl Fn(&T, &T) -> Ordering,
     budget: &Budget,
 ) -> Result<Vec<T>, Stopped> {
-    /// Number of elements that are sorted or merged between two looks at the budget.
+    /// Number of elements sorted or merged between two checks of the budget.
     const ELEMENTS_PER_LOOK: usize = 4096;
     let mut runs = VecDeque::new();
     while !all.is_empty() {
@@ -375,22 +375,22 @@ fn plain_count(bound: &Bound, accesses: usize) -> u64 {
     total
 }
 
-/// How addresses are named.
+/// Naming of addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Naming {
-    /// In the order of their appearance.
+    /// In the order of appearance.
     Appearance,
-    /// In any way.
+    /// Arbitrarily.
     Any,
 }
 
-/// Is given one shape after the other, until it fails.
+/// Function that receives each shape, until it fails.
 type Visit<'v> = dyn FnMut(&Shape) -> Result<(), Stopped> + 'v;
 
-/// Is given the lengths of the threads, and whether the longest come first.
+/// Function that receives the lengths of the threads, and whether the longest come first.
 type VisitSplit<'v> = dyn FnMut(&[usize], bool) -> Result<(), Stopped> + 'v;
 
-/// Why visiting everything does not fail.
+/// Message for an enumeration without a budget, which cannot stop.
 const UNLIMITED: &str = "nothing stops an enumeration without a budget";
 
 /// Visits the shapes without fences and dependencies, threads longest first.
@@ -533,7 +533,7 @@ fn each_order(threads: &[Vec<Access>], visit: &mut dyn FnMut(&[usize])) {
     extend(threads, &mut Vec::with_capacity(threads.len()), visit);
 }
 
-/// Numbers the addresses as they appear.
+/// Numbers the addresses in the order of appearance.
 fn renamed<'a>(threads: impl Iterator<Item = &'a Vec<Access>>) -> Vec<Vec<Access>> {
     let mut names: [u8; 256] = [u8::MAX; 256];
     let mut next = 0;

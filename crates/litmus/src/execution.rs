@@ -1,4 +1,4 @@
-//! Executions: what shows that a model allows an outcome.
+//! Executions: witnesses that a model allows an outcome.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,20 +13,19 @@ use crate::semantics::OutcomesError;
 use crate::skeleton::{Event, Skeleton, Source};
 use crate::table::Table;
 
-/// An execution: events with their values, who reads from whom, and the orders that allow it.
+/// An execution: events with their values, the sources of reads, and the orders by which the model
+/// allows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Execution {
     /// The events; those of a thread are consecutive, in program order.
     pub events: Vec<ExecutionEvent>,
-    /// For each event the write that it reads from; nothing if it does not read, or reads the
-    /// initial value.
+    /// Source of each event; `None` if it does not read, or reads the initial value.
     pub reads_from: Vec<Option<usize>>,
-    /// For each location its writes in the order in which they take effect, the initial one left
-    /// out.
+    /// Writes of each location in the order in which they take effect, without the initial one.
     pub coherence: Vec<Vec<usize>>,
-    /// The memory order, or one view for each thread, or nothing if the model has no such orders.
+    /// The memory order, or one view per thread; empty if the model has no such orders.
     ///
-    /// Partial fences are in none of a [`Table`]'s.
+    /// The orders of a [`Table`] do not contain partial fences.
     pub orders: Vec<Vec<usize>>,
 }
 
@@ -45,7 +44,7 @@ pub struct ExecutionEvent {
     pub written: Option<Value>,
 }
 
-/// Finds every outcome that a model allows, each with an execution that has it.
+/// Finds every outcome that a model allows, each with an execution.
 pub fn witnesses(
     program: &Program,
     table: &Table,
@@ -66,7 +65,7 @@ pub fn witnesses(
     Ok(all)
 }
 
-/// Finds every outcome that a definition allows, each with an execution that has it.
+/// Finds every outcome that a definition allows, each with an execution.
 pub fn definition_witnesses(
     program: &Program,
     model: &MemoryModel,
@@ -86,7 +85,7 @@ pub fn definition_witnesses(
     Ok(all)
 }
 
-/// Returns each location's writes as an order of all of them has them.
+/// Returns each location's writes, in the order of a list of all writes.
 fn coherence(skeleton: &Skeleton, order: &[usize]) -> Vec<Vec<usize>> {
     let of = |location: usize| {
         let location = Some(LocationId::new(location));
@@ -97,7 +96,7 @@ fn coherence(skeleton: &Skeleton, order: &[usize]) -> Vec<Vec<usize>> {
     (0..skeleton.locations()).map(of).collect()
 }
 
-/// Puts values to a skeleton whose sources are known.
+/// Computes the values of a skeleton with given sources.
 fn execution(
     skeleton: &Skeleton,
     sources: &[Source],
@@ -129,8 +128,8 @@ fn execution(
 }
 
 impl Execution {
-    /// Returns who reads from whom (`rf`), each location's writes from one to the next (`co`), and
-    /// each read's way to the write that overwrites what it read (`fr`).
+    /// Returns the sources of reads (`rf`), the successive writes of each location (`co`), and the
+    /// edge from each read to the write that overwrites its source (`fr`).
     pub fn relations(&self) -> Vec<(usize, usize, &'static str)> {
         let mut all = Vec::new();
         for (at, event) in self.events.iter().enumerate() {
@@ -152,7 +151,7 @@ impl Execution {
         all
     }
 
-    /// Shows an event as `W X=1`, `R X=1`, `RMW X=0->1` or `F`.
+    /// Formats an event as `W X=1`, `R X=1`, `RMW X=0->1` or `F`.
     pub fn show(&self, program: &Program, event: usize) -> String {
         let event = &self.events[event];
         let name = |location: LocationId| &program.locations[location.index()].name;

@@ -1,8 +1,8 @@
-//! Suites: the minimal tests that show what one model allows and another does not.
+//! Suites of minimal tests whose outcomes one model allows and another forbids.
 //!
-//! Each minimal difference between two models becomes a test whose condition is the outcomes that
-//! only the weaker one allows, so that it can be run elsewhere. What a test is called in the
-//! literature it is called here; the others get a number.
+//! Each minimal difference between two models becomes a test whose condition asks for the outcomes
+//! that only the weaker one allows, so that it can be run elsewhere. Tests have their names from
+//! the literature, if they have one; the others are numbered.
 
 use crate::condition::{Condition, Proposition, Quantifier};
 use crate::contrast::Difference;
@@ -11,7 +11,7 @@ use crate::file::{Arch, Test};
 use crate::notation::parse_notation;
 use crate::program::{Instruction, Outcomes, Program};
 
-/// Tests that have a name.
+/// Tests with a name in the literature.
 const NAMED: [(&str, &str); 16] = [
     ("CoRR", "X=1 // r1=X; r2=X"),
     ("SB", "X=1; r1=Y // Y=1; r2=X"),
@@ -31,18 +31,18 @@ const NAMED: [(&str, &str); 16] = [
     ("SB+rfi+fence", "X=1; r1=X; r2=Y // Y=1; fence; r3=X"),
 ];
 
-/// The side of a difference that a test is about.
+/// Side of a difference that a test is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// The outcomes that only the left model allows.
+    /// Outcomes that only the left model allows.
     Left,
-    /// The outcomes that only the right model allows.
+    /// Outcomes that only the right model allows.
     Right,
 }
 
-/// Makes the test of each difference that has outcomes on the side asked for.
+/// Builds the test of each difference with outcomes on the given side.
 ///
-/// A test that has no name in the literature is called `prefix` and a number.
+/// A test without a name in the literature is called `prefix` and a number.
 pub fn tests_of(differences: &[Difference], side: Side, prefix: &str) -> Vec<Test> {
     let names: Vec<(&str, Option<Shape>)> = NAMED
         .into_iter()
@@ -67,7 +67,7 @@ pub fn tests_of(differences: &[Difference], side: Side, prefix: &str) -> Vec<Tes
     tests
 }
 
-/// Makes a test that asks for one of some outcomes.
+/// Builds a test that asks for one of some outcomes.
 fn test(name: String, program: &Program, outcomes: &Outcomes) -> Test {
     let one = |outcome: &crate::program::Outcome| {
         let pairs = program.observed.iter().zip(&outcome.0);

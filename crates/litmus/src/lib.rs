@@ -1,10 +1,10 @@
-//! Litmus tests: small concurrent programs, and which outcomes a memory model allows them.
+//! Litmus tests: small concurrent programs, and the outcomes that a memory model allows.
 //!
-//! A [`Program`] has threads of reads, writes and fences, and more ([`Instruction`]). A [`Table`] is
-//! a memory model given by which pairs of program order it keeps, a
-//! [`Machine`](operational::Machine) one given by the components between processors and memory, and
-//! a definition in the style of herd's cat is one, too. Each can be asked for all outcomes of a
-//! program ([`Semantics`]).
+//! A [`Program`] has threads of reads, writes, fences and other instructions ([`Instruction`]). A
+//! [`Table`] is a memory model given by the pairs of program order that it preserves, a
+//! [`Machine`](operational::Machine) is given by the components between processors and memory, and
+//! a definition in the style of herd's cat is given by axioms. Each of them computes all outcomes
+//! of a program ([`Semantics`]).
 //!
 //! ```
 //! use consistory_litmus::operational::Machine;
@@ -22,17 +22,17 @@
 //! assert!(both_read_0(&Machine::TSO));
 //! ```
 //!
-//! [`contrast()`] runs all small programs under two models and finds the smallest that tells them
-//! apart. [`read_test`] and [`write_test`] are for `.litmus` files.
+//! [`contrast()`] runs all small programs under two models and finds the smallest that separates
+//! them. [`read_test`] and [`write_test`] are for `.litmus` files.
 //!
-//! The engines: [`Table`]s are run by saturation, definitions by a SAT solver, machines by exploring
-//! their states. [`brute_force`] and [`try_candidates`] follow the definitions to the letter, for
-//! tests.
+//! The engines: [`Table`]s are run by saturation, definitions by a SAT solver, machines by
+//! exploring their states. [`brute_force`] and [`try_candidates`] execute the definitions
+//! literally, for tests.
 //!
-//! Read next: `table.rs` for the models, `saturate.rs` for the engine, `enumerate.rs` for the
+//! Next, see `table.rs` for the models, `saturate.rs` for the engine, `enumerate.rs` for the
 //! reductions, and `docs/litmus.md` for the commands.
 
-// What is run.
+// Programs and conditions.
 mod condition;
 mod file;
 mod notation;
@@ -52,12 +52,12 @@ mod candidates;
 mod relational;
 mod sat;
 
-// Models in cat as people write it, and candidate executions of real instruction sets.
+// Models in cat, and candidate executions of real instruction sets.
 mod cat;
 mod executions;
 mod languages;
 
-// All small programs, and the difference that they make.
+// Small programs, and contrasts.
 mod contrast;
 mod enumerate;
 mod generate;
@@ -74,7 +74,7 @@ pub use executions::{
     Asked, FinalState, IsaError, IsaEvent, IsaExecution, IsaOptions, IsaOutcomes, IsaTest,
     Language, Shown, frame_of_isa, isa_outcomes, program_of_isa,
 };
-/// The common language that tests of instruction sets are translated to.
+/// The common language into which tests of instruction sets are translated.
 pub mod operations {
     pub use crate::executions::code::{
         Binary, Code, Declared, Expr, Fetch, Op, Register, Tags, ThreadCode, Unary, Update,

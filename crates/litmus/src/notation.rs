@@ -1,8 +1,9 @@
 //! The paper's programs on one line: `X=1; r1=Y // Y=1; fence; r2=X`.
 //!
 //! Threads are separated by `//`, instructions by `;`. `X=1` writes, `r1=X` reads, `fence` is a
-//! full fence. A register is an `r` and digits; any other word is a location, 0 at the start.
-//! Beyond the core: `X=r1` writes a register, `r2=xchg(X,1)` exchanges and `r2=add(X,1)` adds.
+//! full fence. A register is an `r` and digits; any other word is a location with initial value 0.
+//! In addition to the core: `X=r1` writes a register, `r2=xchg(X,1)` exchanges and `r2=add(X,1)`
+//! adds.
 
 use thiserror::Error;
 
@@ -11,13 +12,13 @@ use crate::program::{
     Update, Value,
 };
 
-/// Why a line is not a program.
+/// Error: a line is not a program.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("thread {thread}: `{text}` is not an instruction")]
 pub struct NotationError {
     /// The thread, counted from 0.
     pub thread: usize,
-    /// The text that was found.
+    /// Text that was found.
     pub text: String,
 }
 

@@ -1,13 +1,13 @@
 //! The program of a litmus test.
 //!
 //! The core is the paper's: threads of reads into registers, writes of constants and full fences
-//! ([`Instruction::read`], [`Instruction::write`], [`Instruction::fence`]). The rest is what tests
-//! in the wild add: read-modify-writes, other fences, values computed from registers, dependencies
-//! and forward jumps.
+//! ([`Instruction::read`], [`Instruction::write`], [`Instruction::fence`]). Existing tests also use
+//! read-modify-writes, other fences, values computed from registers, dependencies and forward
+//! jumps.
 //!
 //! A program has no loops: a jump goes forward, so each thread runs each instruction at most once.
-//! The address of an access is known without running the program, even where it depends on a
-//! register (a false address dependency), so who may talk to whom is always plain to see.
+//! The address of an access is known without running the program, even if it depends on a register
+//! (a false address dependency), so communicating threads are known statically.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,7 +23,7 @@ id_type! {
     LocationId
 }
 id_type! {
-    /// A register of a thread; each thread has registers of its own.
+    /// A register of a thread; each thread has its own registers.
     RegisterId
 }
 
@@ -50,7 +50,7 @@ pub struct Location {
     pub initial: Value,
 }
 
-/// A thread: its registers and what it does.
+/// A thread: its registers and its instructions.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Thread {
     /// The registers, indexed by [`RegisterId`].
@@ -80,7 +80,7 @@ pub enum Instruction {
     },
     /// Writes a location.
     Write {
-        /// The value that is written.
+        /// The address that is written.
         address: Address,
         /// The value.
         value: Expression,
@@ -103,16 +103,18 @@ pub enum Instruction {
         /// The value.
         value: Expression,
     },
-    /// Goes on at a later instruction of the thread.
+    /// Continues at a later instruction of the thread.
     Jump {
-        /// Jumps if this is not 0.
+        /// Condition; the jump is taken if it is not 0.
         condition: Expression,
-        /// The index in the thread's code, greater than the jump's own, at most its length.
+        /// Index in the thread's code, greater than that of the jump and at most the length of the
+        /// code.
         target: usize,
     },
 }
 
-/// The address of an access: a location, and registers that it is computed from without effect.
+/// The address of an access: a location, and registers on which it depends without being changed by
+/// them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Address {
     /// The location.
@@ -124,13 +126,13 @@ pub struct Address {
 /// A kind of fence.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fence {
-    /// Orders everything: the paper's fence, x86's `MFENCE`.
+    /// Orders all accesses: the paper's fence, x86's `MFENCE`.
     Full,
     /// Keeps earlier reads before later reads and writes: x86's `LFENCE`.
     Load,
     /// Keeps earlier writes before later writes: x86's `SFENCE`.
     Store,
-    /// A fence with a tag of its own; the built-in models take it for a full one.
+    /// A fence with a tag; the built-in models treat it as a full fence.
     Tagged(String),
 }
 
@@ -139,15 +141,15 @@ pub enum Fence {
 pub enum Update {
     /// Writes this value.
     Exchange(Expression),
-    /// Writes the value read plus this one.
+    /// Writes the sum of the value read and this one.
     Add(Expression),
-    /// Writes `new` if the value read is `expected`; otherwise it is but a read.
+    /// Writes `new` if the value read is `expected`; otherwise it is only a read.
     ///
-    /// Whether it writes or not it is as strong as any read-modify-write.
+    /// In both cases it orders accesses like any read-modify-write.
     CompareExchange {
         /// The value that must be read for the write to happen.
         expected: Expression,
-        /// The value that is written then.
+        /// Value that is written in this case.
         new: Expression,
     },
 }
@@ -186,7 +188,7 @@ pub enum Operator {
     LessOrEqual,
 }
 
-/// Something that an outcome records.
+/// A value that an outcome records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Observable {
     /// The value of a register at the end of its thread.
@@ -195,7 +197,7 @@ pub enum Observable {
     Location(LocationId),
 }
 
-/// One outcome of a program: the values of what it observes, in the order of [`Program::observed`].
+/// An outcome of a program: the observed values, in the order of [`Program::observed`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Outcome(pub Box<[Value]>);
 
@@ -203,22 +205,22 @@ pub struct Outcome(pub Box<[Value]>);
 pub type Outcomes = BTreeSet<Outcome>;
 
 impl Instruction {
-    /// Makes a read of a location into a register.
+    /// Builds a read of a location into a register.
     pub fn read(register: RegisterId, location: LocationId) -> Self {
         Instruction::Read { register, address: location.into() }
     }
 
-    /// Makes a write of a constant.
+    /// Builds a write of a constant.
     pub fn write(location: LocationId, value: Value) -> Self {
         Instruction::Write { address: location.into(), value: Expression::Constant(value) }
     }
 
-    /// Makes a full fence.
+    /// Builds a full fence.
     pub fn fence() -> Self {
         Instruction::Fence(Fence::Full)
     }
 
-    /// Returns the location that the instruction accesses, if it does.
+    /// Returns the location that the instruction accesses, if it accesses one.
     pub fn location(&self) -> Option<LocationId> {
         match self {
             Instruction::Read { address, .. }
@@ -228,8 +230,8 @@ impl Instruction {
         }
     }
 
-    /// Returns whether the instruction is one of the paper's core: a read, a write of a constant or a
-    /// full fence, without dependencies.
+    /// Checks whether the instruction belongs to the paper's core: a read, a write of a constant or
+    /// a full fence, without dependencies.
     pub fn is_core(&self) -> bool {
         match self {
             Instruction::Read { address, .. } => address.depends.is_empty(),
@@ -249,7 +251,7 @@ impl From<LocationId> for Address {
 }
 
 impl Update {
-    /// Returns what is written after `old` was read, if anything is.
+    /// Returns the value written after `old` was read; `None` if nothing is written.
     pub fn apply(&self, old: Value, registers: &[Value]) -> Option<Value> {
         match self {
             Update::Exchange(value) => Some(value.evaluate(registers)),
@@ -260,7 +262,7 @@ impl Update {
         }
     }
 
-    /// Returns the registers that the value written depends on, apart from the value read.
+    /// Returns the registers on which the written value depends, apart from the value read.
     pub fn registers(&self) -> BTreeSet<RegisterId> {
         match self {
             Update::Exchange(value) | Update::Add(value) => value.registers(),
@@ -270,7 +272,7 @@ impl Update {
 }
 
 impl Expression {
-    /// Computes the value, given what the registers of the thread hold.
+    /// Computes the value, given the values of the thread's registers.
     pub fn evaluate(&self, registers: &[Value]) -> Value {
         match self {
             Expression::Constant(value) => *value,
@@ -281,7 +283,7 @@ impl Expression {
         }
     }
 
-    /// Returns the registers that occur in it.
+    /// Returns the registers that occur in the expression.
     pub fn registers(&self) -> BTreeSet<RegisterId> {
         match self {
             Expression::Constant(_) => BTreeSet::new(),
@@ -292,7 +294,7 @@ impl Expression {
 }
 
 impl Operator {
-    /// Applies it.
+    /// Applies the operator to two values.
     pub fn apply(self, left: Value, right: Value) -> Value {
         match self {
             Operator::Add => left.wrapping_add(right),
@@ -322,7 +324,7 @@ impl Program {
 
     /// Returns every register that some instruction reads memory into, in order of the threads.
     ///
-    /// This is what a program observes unless its test says otherwise.
+    /// These are the observed values unless a test specifies others.
     pub fn read_registers(&self) -> Vec<Observable> {
         let mut all = Vec::new();
         for (index, thread) in self.threads.iter().enumerate() {
@@ -343,12 +345,12 @@ impl Program {
         all
     }
 
-    /// Returns whether outcomes record what memory holds at the end.
+    /// Checks whether outcomes record final values of locations.
     pub fn observes_memory(&self) -> bool {
         self.observed.iter().any(|observable| matches!(observable, Observable::Location(_)))
     }
 
-    /// Makes the outcome of a run from what registers and memory hold at its end.
+    /// Builds the outcome of a run from the final values of registers and memory.
     ///
     /// `registers` is indexed by thread and register, `memory` by location.
     pub fn outcome<R: AsRef<[Value]>>(&self, registers: &[R], memory: &[Value]) -> Outcome {
@@ -361,13 +363,13 @@ impl Program {
         Outcome(self.observed.iter().map(value).collect())
     }
 
-    /// Names what an outcome records, in its order: a register by its own name where only one
-    /// thread's register of that name is observed, as `thread:name` otherwise.
+    /// Returns the names of the observed values, in order: a register has its own name if only one
+    /// observed register has this name, and `thread:name` otherwise.
     pub fn observed_names(&self) -> Vec<String> {
         self.names(false)
     }
 
-    /// Returns the names of what is observed as herd has them: `0:EAX` for each register.
+    /// Returns the names of the observed values in herd's form: `0:EAX` for each register.
     pub fn herd_names(&self) -> Vec<String> {
         self.names(true)
     }

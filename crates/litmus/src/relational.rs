@@ -1,8 +1,8 @@
-//! Evaluating definitions of memory models, over any kind of bit.
+//! Evaluates definitions of memory models, over any kind of bit.
 //!
-//! A relation over n events is n² bits, a set n. With bits that are known, evaluating a definition
-//! decides one candidate execution; with bits that are literals of a solver, it builds the formula
-//! whose solutions are all of them. The operators are the same.
+//! A relation over n events is n² bits, a set is n bits. With known bits, evaluating a definition
+//! decides one candidate execution; with literals of a solver as bits, it builds the formula whose
+//! solutions are all executions. The operators are the same.
 //!
 //! Events are those of a skeleton, followed by the initial write of each location.
 
@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::program::Fence;
 use crate::skeleton::{EventKind, Skeleton};
 
-/// Bits and what can be done with them.
+/// A kind of bit with its operations.
 pub(crate) trait Algebra {
     /// A bit.
     type Bit: Clone + PartialEq;
@@ -23,22 +23,22 @@ pub(crate) trait Algebra {
     fn and(&mut self, bits: &[Self::Bit]) -> Self::Bit;
     fn or(&mut self, bits: &[Self::Bit]) -> Self::Bit;
     fn not(&mut self, bit: &Self::Bit) -> Self::Bit;
-    /// Demands that bits are all false.
+    /// Requires that all bits are false.
     fn demand_none(&mut self, bits: &[Self::Bit]);
-    /// Demands that a relation of so many events has no cycle.
+    /// Requires that a relation over `size` events is acyclic.
     fn demand_acyclic(&mut self, size: usize, relation: &[Self::Bit]);
-    /// Returns how many rounds a recursive definition of so many pairs may take to settle.
+    /// Returns the largest number of rounds of a recursive definition over `pairs` pairs.
     fn rounds(&self, pairs: usize) -> usize;
-    /// Checks the budget at intervals.
+    /// Charges work, and checks the budget at intervals.
     fn spend(&mut self, work: usize) -> Result<(), EvaluateError>;
 }
 
-/// Why a definition could not be evaluated.
+/// Reason why a definition could not be evaluated.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(crate) enum EvaluateError {
     #[error("{0}")]
     Stopped(consistory_verdict::Stopped),
-    #[error("a recursive definition over what a test leaves open")]
+    #[error("a recursive definition over relations that a test leaves open")]
     OpenRecursion,
 }
 
@@ -49,16 +49,16 @@ pub(crate) enum Value<B> {
     Relation(Vec<B>),
 }
 
-/// The choices in which executions of a skeleton differ.
+/// The parts in which executions of a skeleton differ.
 pub(crate) struct Choices<B> {
     pub(crate) rf: Vec<B>,
     pub(crate) co: Vec<B>,
     pub(crate) memory_order: Option<Vec<B>>,
-    /// One a thread.
+    /// One order per thread.
     pub(crate) views: Vec<Vec<B>>,
 }
 
-/// How many events there are, initial writes included.
+/// Returns the number of events, including initial writes.
 pub(crate) fn size(skeleton: &Skeleton) -> usize {
     skeleton.events.len() + skeleton.locations()
 }
@@ -346,7 +346,7 @@ impl<A: Algebra> Evaluator<'_, A> {
         Ok(result)
     }
 
-    /// Closes a relation by squaring.
+    /// Computes the transitive closure of a relation by squaring.
     fn closure(&mut self, mut relation: Vec<A::Bit>) -> Result<Vec<A::Bit>, EvaluateError> {
         let mut length = 1;
         while length < self.size {

@@ -1,14 +1,14 @@
-//! Outcomes by a SAT solver: any definition of a memory model, total orders included.
+//! Outcomes by a SAT solver, for any definition of a memory model, including total orders.
 //!
 //! For each skeleton the definition is unfolded into clauses (section 4.4 of the paper): one
-//! variable for each write that a read may take its value from, one for each pair of events that an
-//! order may order, and gates for the operators. Orders are made transitive by clauses, and what
-//! must be acyclic is put into an order of its own. Each solution is an execution; a clause that
-//! blocks its outcome is added, and the solver goes on with what it has learned until there is no
-//! solution left.
+//! variable for each possible source of a read, one for each pair of events that an order may
+//! contain, and gates for the operators. Orders are made transitive by clauses, and a relation that
+//! must be acyclic is embedded in a total order of its own. Each solution is an execution; a clause
+//! that blocks its outcome is added, and the solver continues with the clauses that it has learned
+//! until there is no solution left.
 //!
-//! A recursive definition over what a test leaves open has no finite unfolding of this kind: then
-//! every candidate execution is tried instead.
+//! A recursive definition over relations that a test leaves open has no finite unfolding of this
+//! kind; then every candidate execution is tried instead.
 
 use batsat::{BasicSolver, Lit, SolverInterface, lbool};
 use consistory_models::MemoryModel;
@@ -38,11 +38,11 @@ impl Semantics for MemoryModel {
 /// An execution that a definition allows.
 pub(crate) struct Solution<'s> {
     pub(crate) skeleton: &'s Skeleton,
-    /// The source of each event that reads.
+    /// Source of each event that reads.
     pub(crate) sources: Vec<Source>,
-    /// All writes, those to one location in the order in which they take effect.
+    /// All writes; those to one location are in the order in which they take effect.
     pub(crate) stores: Vec<usize>,
-    /// The memory order, or a view for each thread, or nothing.
+    /// The memory order, or one view per thread; empty if the model has none.
     pub(crate) orders: Vec<Vec<usize>>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn each_solution(
         match Encoding::new(model, &skeleton, budget) {
             Ok(mut encoding) => encoding.enumerate(program, visit)?,
             Err(EvaluateError::Stopped(stopped)) => return Err(stopped.into()),
-            // Candidates are known in full, so recursion over them settles.
+            // Candidates have no unknown bits, so the recursion terminates.
             Err(EvaluateError::OpenRecursion) => {
                 each_candidate(program, model, &skeleton, budget, visit)?;
             }
@@ -66,14 +66,14 @@ pub(crate) fn each_solution(
     Ok(())
 }
 
-/// A bit that is known, or a literal.
+/// A known bit, or a literal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bit {
     Known(bool),
     Open(Lit),
 }
 
-/// A solver, and gates that are shared.
+/// A SAT solver with shared gates.
 struct Solver<'a> {
     solver: BasicSolver,
     gates: FxHashMap<Vec<Lit>, Lit>,
@@ -90,7 +90,7 @@ impl Solver<'_> {
         self.solver.add_clause_reuse(&mut literals.to_vec());
     }
 
-    /// Adds a clause of bits; literals known to be false are left out.
+    /// Adds a clause of bits; literals known to be false are omitted.
     fn demand(&mut self, bits: &[Bit]) {
         let mut literals = Vec::new();
         for bit in bits {
@@ -104,7 +104,7 @@ impl Solver<'_> {
     }
 
     fn conjunction(&mut self, bits: &[Bit], is_dual: bool) -> Bit {
-        // A disjunction is the conjunction of the negations, negated.
+        // A disjunction is the negated conjunction of the negations.
         let mut literals: Vec<Lit> = Vec::new();
         for bit in bits {
             match *bit {
@@ -138,7 +138,7 @@ impl Solver<'_> {
         sign(gate)
     }
 
-    /// Makes a strict total order of `elements`, as bits over `size` events.
+    /// Builds a strict total order of `elements`, as bits over `size` events.
     fn total_order(&mut self, size: usize, elements: &[usize], bits: &mut [Bit]) {
         for (at, &a) in elements.iter().enumerate() {
             for &b in &elements[at + 1..] {
@@ -211,8 +211,8 @@ impl Algebra for Solver<'_> {
         }
     }
 
-    /// What depends on no choice settles soon; what does need not settle at all, since gates are
-    /// only compared by their text.
+    /// A recursive definition over known bits settles soon; otherwise it may not settle at all,
+    /// since gates are only compared by their form.
     fn rounds(&self, _: usize) -> usize {
         12
     }
@@ -227,7 +227,7 @@ impl Algebra for Solver<'_> {
     }
 }
 
-/// A skeleton's executions as a formula.
+/// The executions of a skeleton as a formula.
 struct Encoding<'a> {
     solver: Solver<'a>,
     skeleton: &'a Skeleton,
@@ -322,7 +322,7 @@ impl<'a> Encoding<'a> {
         }
     }
 
-    /// Reads the solver's present solution.
+    /// Reads the solver's current solution.
     fn solution(&self, sources: Vec<Source>) -> Solution<'a> {
         let events: Vec<usize> = (0..self.skeleton.events.len()).collect();
         let order = |bits: &[Bit]| {
@@ -400,7 +400,7 @@ impl<'a> Encoding<'a> {
         self.solver.and(&bits)
     }
 
-    /// Returns the clause that rules out the sources, or all that lead to the same values.
+    /// Returns the clause that excludes these sources, or all sources with the same values.
     fn block(&mut self, sources: &[Source], is_real: bool) -> Vec<Bit> {
         let reads = (0..sources.len()).filter(|&at| self.skeleton.events[at].reads());
         let all: Vec<usize> = reads.collect();
@@ -425,7 +425,7 @@ impl<'a> Encoding<'a> {
         if !is_simple {
             return all.iter().map(|&read| negated(self.source_bit(read, sources[read]))).collect();
         }
-        // What is not observed does not matter.
+        // Values that are not observed are ignored.
         let observed: Vec<usize> = self
             .skeleton
             .finals()
@@ -451,7 +451,7 @@ impl<'a> Encoding<'a> {
     }
 }
 
-/// Makes one variable for each source of each read, of which exactly one is true.
+/// Creates one variable for each source of each read, exactly one of which is true.
 fn sources(solver: &mut Solver<'_>, skeleton: &Skeleton, size: usize) -> Vec<Bit> {
     let mut rf = vec![Bit::Known(false); size * size];
     for (read, event) in skeleton.events.iter().enumerate().filter(|(_, event)| event.reads()) {

@@ -1,19 +1,20 @@
-//! Outcomes directly: what each read reads is enumerated, and order follows by saturation.
+//! Outcomes of axiomatic models: the sources of reads are enumerated, and order follows by
+//! saturation.
 //!
-//! The reads are given their sources one after the other. Each source forces order: the write comes
-//! before the read that it does not forward to, own earlier writes come before the one read, and
-//! the read comes before every write that overwrites what it read. Orders are kept transitive as
-//! bit rows, forwards and backwards, one pair of matrices a view; a pair that is added brings with
-//! it what the model's views must agree on. A cycle closes the branch.
+//! The reads are assigned sources one after the other. Each source forces order: the source comes
+//! before the read unless it is forwarded, earlier writes of the read's own thread come before the
+//! source, and the read comes before every write that overwrites the source. Orders are kept
+//! transitively closed as bit rows, forwards and backwards, with one pair of matrices per view; an
+//! added pair also adds the pairs on which the views must agree. A cycle closes the branch.
 //!
-//! When every read has a source, the pairs that are still open and matter (two writes to one
-//! address; where threads have views of their own also a read and a write, and a fence and
-//! anything) are decided one after the other, with backtracking. Any order that extends the rest
-//! then does, so the search is exact. Outcomes that are known already are not looked at again.
+//! When every read has a source, the remaining relevant pairs (two writes to one address; if
+//! threads have separate views also a read and a write, and a fence and any event) are decided one
+//! after the other, with backtracking. Any order that extends them is then a witness, so the search
+//! is exact. Known outcomes are not searched again.
 //!
-//! Cost: one insertion into a transitive order is O(n) words; a source costs a handful of them. The
-//! number of branches is at most the number of ways to give sources to reads, and close to the
-//! number of outcomes since cycles show early.
+//! Cost: one insertion into a transitive order is O(n) words, and a source needs a few insertions.
+//! The number of branches is at most the number of ways to assign sources to reads, and close to
+//! the number of outcomes since cycles occur early.
 
 use consistory_verdict::Budget;
 
@@ -22,8 +23,8 @@ use crate::semantics::{OutcomesError, Semantics};
 use crate::skeleton::{Node, Skeleton, Source, skeletons};
 use crate::table::{Causality, FenceAgreement, Forwarding, Order, Table, bits};
 
-/// Smallest number of events for which the outcomes of one memory order are found first. Equal views
-/// that all follow one memory order keep every rule, and one view is decided faster; several views are
+/// Number of events from which the outcomes of one memory order are found first. Equal views that
+/// follow one memory order satisfy every rule, and one view is decided faster; several views are
 /// then tried for the remaining outcomes only.
 const MIN_EVENTS_ATOMIC_FIRST: u32 = 12;
 
@@ -52,17 +53,17 @@ impl Semantics for Table {
     }
 }
 
-/// An execution that has an outcome: what shows that a model allows it.
+/// An execution with a given outcome, which proves that a model allows the outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Found<'s> {
     pub(crate) skeleton: &'s Skeleton,
-    /// The source of each event that reads.
+    /// Source of each event that reads.
     pub(crate) sources: Vec<Source>,
-    /// For each view, all events that it orders, in an order that keeps to the model.
+    /// For each view, its events in an order that satisfies the model.
     pub(crate) orders: Vec<Vec<usize>>,
 }
 
-/// Reports an execution for every outcome, once for each skeleton that has it.
+/// Reports an execution for every outcome, once for each skeleton with this outcome.
 pub(crate) fn each_found(
     program: &Program,
     table: &Table,
@@ -79,10 +80,10 @@ pub(crate) fn each_found(
     Ok(())
 }
 
-/// The report on each outcome.
+/// Function that receives each outcome.
 type Visit<'v> = dyn FnMut(&SaturationSearch<'_>, Outcome) + 'v;
 
-/// How the views hang together.
+/// The agreement required between views.
 #[derive(Clone, Copy)]
 struct Rules {
     is_sober: bool,
@@ -97,23 +98,23 @@ struct SaturationSearch<'a> {
     rules: Rules,
     size: usize,
     views: usize,
-    /// The events that are ordered: accesses, and full fences where there are several views.
+    /// Events that are ordered: accesses, and full fences if there are several views.
     ordered: u64,
     reads: u64,
     writes: u64,
-    /// Full fences and read-modify-writes, where there are several views.
+    /// Full fences and read-modify-writes, if there are several views.
     fences: u64,
-    /// For each event the other events with its address.
+    /// For each event, the other events with the same address.
     same: Vec<u64>,
-    /// For each event those before it in program order.
+    /// For each event, its predecessors in program order.
     before: Vec<u64>,
-    /// The view of each thread's events.
+    /// View of each thread's events.
     view_of: Vec<usize>,
-    /// The value that each event writes, if every value is a constant and nothing is demanded.
+    /// Value that each event writes, if every value is a constant and there are no demands.
     constants: Option<Vec<Value>>,
-    /// The frames of the search, one after the other; the last is the current one. A frame holds
-    /// the successors of each event in each view, the predecessors alike, the readers of each
-    /// event, and the source of each event (0 none yet, 1 the initial write, then events).
+    /// Frames of the search, one after the other; the last is the current one. A frame contains the
+    /// successors of each event in each view, the predecessors likewise, the readers of each event,
+    /// and the source of each event (0 for none yet, 1 for the initial write, then events).
     frames: Vec<u64>,
     base: usize,
     queue: Vec<(usize, usize, usize)>,
@@ -194,7 +195,7 @@ impl<'a> SaturationSearch<'a> {
 
     /// Visits every outcome once.
     fn run(&mut self, visit: &mut Visit<'_>) -> Result<(), OutcomesError> {
-        // An order of one view that the table forces may force others.
+        // An order forced by the table in one view may force others.
         let is_consistent = (0..self.views).all(|view| {
             bits(self.ordered).all(|first| {
                 let after = self.after(view, first);
@@ -236,7 +237,7 @@ impl<'a> SaturationSearch<'a> {
     }
 
     /// Chooses the last write of each observed location, then reports the outcome if it is new and
-    /// what is open can be ordered.
+    /// the remaining pairs can be ordered.
     fn finish(&mut self, from: usize, visit: &mut Visit<'_>) -> Result<(), OutcomesError> {
         let rest = self.program.observed.iter().enumerate().skip(from);
         let mut open = rest.filter_map(|(at, observable)| {
@@ -272,7 +273,7 @@ impl<'a> SaturationSearch<'a> {
         Ok(())
     }
 
-    /// Computes the outcome of the present sources and last writes.
+    /// Computes the outcome of the current sources and last writes.
     fn outcome(&self) -> Option<Outcome> {
         if let Some(constants) = &self.constants {
             return Some(Outcome(constants_outcome(self, constants)));
@@ -281,7 +282,7 @@ impl<'a> SaturationSearch<'a> {
         Some(self.skeleton.outcome(self.program, &values, |location| self.last(location)))
     }
 
-    /// Returns the last write of a location; it is known by the time that anybody asks.
+    /// Returns the last write of a location; it is known when this is called.
     fn last(&self, location: LocationId) -> Source {
         let mut writes = self.skeleton.writes_of(location);
         let last = writes.find(|&at| self.after(0, at) & self.same[at] & self.writes == 0);
@@ -296,9 +297,9 @@ impl<'a> SaturationSearch<'a> {
         (0..self.size).map(source).collect()
     }
 
-    /// Decides every open pair that matters; leaves the frame with all of them decided.
+    /// Decides every undecided relevant pair; the frame then contains all decisions.
     fn decide(&mut self) -> Result<bool, OutcomesError> {
-        // The frames before each pair that was decided the likelier way.
+        // Frames before each pair that was decided in the likelier order.
         let mut decided: Vec<(Vec<u64>, (usize, usize, usize))> = Vec::new();
         while let Some(pair) = self.open_pair() {
             self.steps += 1;
@@ -311,7 +312,7 @@ impl<'a> SaturationSearch<'a> {
                 decided.push((frame, pair));
                 continue;
             }
-            // The last decision that can be turned round is.
+            // The last decision that can be reversed is reversed.
             let mut last = Some((frame, pair));
             loop {
                 let Some((frame, (view, first, second))) = last else { return Ok(false) };
@@ -327,7 +328,7 @@ impl<'a> SaturationSearch<'a> {
         Ok(true)
     }
 
-    /// Finds a pair that is not ordered yet and matters, the likelier order first.
+    /// Finds a relevant pair that is not ordered yet, the likelier order first.
     fn open_pair(&self) -> Option<(usize, usize, usize)> {
         for write in bits(self.writes) {
             let open = self.same[write] & self.writes & !self.related(0, write);
@@ -353,8 +354,8 @@ impl<'a> SaturationSearch<'a> {
             for write in bits(self.writes) {
                 let open = self.causal_reads(write) & !self.related(view, write);
                 if open != 0 {
-                    // A write is early in its own view, and late in the others: then nothing
-                    // follows for other views.
+                    // The write is early in its own view and late in the others, so that other views
+                    // are not affected.
                     let read = open.trailing_zeros() as usize;
                     let is_own = self.view_of[write] == view;
                     return Some(if is_own { (view, write, read) } else { (view, read, write) });
@@ -364,7 +365,7 @@ impl<'a> SaturationSearch<'a> {
         None
     }
 
-    /// Returns the reads whose order with a write views must agree on in part.
+    /// Returns the reads whose order with a write the views must partly agree on.
     fn causal_reads(&self, write: usize) -> u64 {
         let reads = match self.rules.causality {
             Causality::Free => 0,
@@ -409,7 +410,7 @@ impl<'a> SaturationSearch<'a> {
         self.propagate()
     }
 
-    /// Adds what is queued and what follows; says whether there is no cycle.
+    /// Adds the queued pairs and their consequences; returns whether there is no cycle.
     fn propagate(&mut self) -> bool {
         while let Some((view, first, second)) = self.queue.pop() {
             if self.after(view, first) & (1 << second) != 0 {
@@ -437,7 +438,7 @@ impl<'a> SaturationSearch<'a> {
         true
     }
 
-    /// Queues what follows from `first` coming before all of `new` in a view.
+    /// Queues the consequences of `first` coming before all of `new` in a view.
     fn consequences(&mut self, view: usize, first: usize, new: u64) {
         if self.writes & (1 << first) != 0 {
             let overwriting = new & self.same[first] & self.writes;
@@ -445,7 +446,7 @@ impl<'a> SaturationSearch<'a> {
                 if self.views > 1 {
                     self.everywhere(view, first, later);
                 }
-                // Who read the first comes before what overwrites it.
+                // The readers of the first write come before the write that overwrites it.
                 for reader in bits(self.readers(first) & !(1 << later)) {
                     self.queue.push((self.view_of[reader], reader, later));
                 }
@@ -454,7 +455,7 @@ impl<'a> SaturationSearch<'a> {
                     self.queue.extend(bits(foreign).map(|reader| (view, first, reader)));
                 }
             }
-            // A write that is before a read of another write is before that other one.
+            // A write before a read of another write is before that other write.
             for read in bits(new & self.same[first] & self.reads) {
                 let source = self.source(read);
                 if self.view_of[read] == view && source >= 2 && source as usize - 2 != first {
@@ -501,7 +502,7 @@ impl<'a> SaturationSearch<'a> {
         self.queue.extend(others.map(|other| (other, first, second)));
     }
 
-    /// Returns an order of each view that extends what was decided.
+    /// Returns an order of each view that extends the decisions.
     fn linearize(&self) -> Vec<Vec<usize>> {
         let order = |view: usize| {
             let mut events: Vec<usize> = bits(self.ordered).collect();
@@ -552,7 +553,7 @@ impl<'a> SaturationSearch<'a> {
     }
 }
 
-/// Returns what each event writes if all values are constants and nothing is demanded of them.
+/// Returns the value that each event writes, if all values are constants and there are no demands.
 fn constants(skeleton: &Skeleton) -> Option<Vec<Value>> {
     if !skeleton.is_undemanding() || !skeleton.finals_are_plain() {
         return None;
@@ -567,7 +568,7 @@ fn constants(skeleton: &Skeleton) -> Option<Vec<Value>> {
     (0..skeleton.events.len()).map(value).collect()
 }
 
-/// Computes an outcome where all values are constants.
+/// Computes an outcome if all values are constants.
 fn constants_outcome(search: &SaturationSearch<'_>, constants: &[Value]) -> Box<[Value]> {
     let skeleton = search.skeleton;
     let of_source = |source: Source, location: Option<LocationId>| match source {
@@ -586,7 +587,7 @@ fn constants_outcome(search: &SaturationSearch<'_>, constants: &[Value]) -> Box<
     search.program.observed.iter().zip(skeleton.finals()).map(value).collect()
 }
 
-/// Closes a relation that leads to later events only.
+/// Closes a relation whose edges lead to later events only.
 fn closed(mut after: Vec<u64>) -> Vec<u64> {
     for at in (0..after.len()).rev() {
         let direct = after[at];

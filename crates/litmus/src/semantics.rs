@@ -1,41 +1,41 @@
-//! Types shared by all ways of running a program.
+//! Types shared by all engines that run programs.
 
 use consistory_verdict::{Budget, Stopped};
 use thiserror::Error;
 
 use crate::program::{Outcomes, Program};
 
-/// A memory model that can be asked for the outcomes of a program, however it is specified.
+/// A memory model that computes the outcomes of programs, however it is specified.
 pub trait Semantics: Sync {
-    /// Returns the model's name, as people write it.
+    /// Returns the display name of the model.
     fn name(&self) -> &str;
 
-    /// Finds every outcome that the model allows the program.
+    /// Finds every outcome of the program that the model allows.
     fn outcomes(&self, program: &Program, budget: &Budget) -> Result<Outcomes, OutcomesError>;
 }
 
-/// Why the outcomes of a program are not known.
+/// Reason why the outcomes of a program are unknown.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum OutcomesError {
     /// The budget ran out.
     #[error("{0}")]
     Stopped(Stopped),
-    /// The program is larger than this way of running it can take.
-    #[error("the program has {found} {what}, at most {limit} can be taken")]
+    /// The program is larger than the engine supports.
+    #[error("the program has {found} {what}; the limit is {limit}")]
     TooLarge {
-        /// The kind of item of which there are too many.
+        /// Kind of the items of which there are too many.
         what: &'static str,
-        /// How many there are.
+        /// Number of items.
         found: usize,
-        /// How many are the most.
+        /// Limit.
         limit: usize,
     },
-    /// The model says nothing about something that occurs in the program.
-    #[error("{model} says nothing about {what}")]
+    /// The model does not define a construct of the program.
+    #[error("{model} does not define {what}")]
     Unsupported {
         /// The model.
         model: String,
-        /// The unsupported construct.
+        /// Unsupported construct.
         what: String,
     },
 }

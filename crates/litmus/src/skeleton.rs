@@ -1,13 +1,13 @@
-//! From a program to what may happen: its skeletons.
+//! The skeletons of a program: the possible control flows of its threads.
 //!
-//! A thread that jumps, or compares and exchanges, can go several ways. A skeleton fixes the way of
-//! each thread, so that its events, their locations, program order and dependencies are known, and
-//! only values are open: which write each read takes its value from decides them. A program
-//! without jumps has exactly one skeleton.
+//! A thread with jumps or compare-and-exchanges can have several control flows. A skeleton fixes
+//! the control flow of each thread, so that its events, their locations, program order and
+//! dependencies are known. Only values are open, and they are determined by the sources of the
+//! reads. A program without jumps has exactly one skeleton.
 //!
-//! Values form a graph: a node is a constant, what an event reads, or an operator applied to two
-//! nodes. Each jump taken or not, and each exchange that happened or not, leaves a demand on a
-//! node.
+//! Values form a graph: a node is a constant, the value read by an event, or an operator applied to
+//! two nodes. Each jump that was taken or not, and each exchange that succeeded or not, imposes a
+//! demand on a node.
 
 use std::ops::Range;
 
@@ -17,10 +17,10 @@ use crate::program::{
 };
 use crate::semantics::OutcomesError;
 
-/// How many events a skeleton may have: a set of events is one word.
+/// Largest number of events of a skeleton: a set of events is one word.
 pub(crate) const EVENT_LIMIT: usize = 64;
 
-/// How many ways through its threads a program may have.
+/// Largest number of control flows of a program.
 const WAYS_LIMIT: usize = 1 << 12;
 
 /// An event: one step of a thread that touches memory or orders it.
@@ -30,12 +30,12 @@ pub(crate) struct Event {
     /// The index of its instruction in the thread's code.
     pub(crate) instruction: usize,
     pub(crate) kind: EventKind,
-    /// Nothing for a fence.
+    /// Location; `None` for a fence.
     pub(crate) location: Option<LocationId>,
-    /// The value that it writes, if it writes.
+    /// Value that it writes, if it writes.
     pub(crate) value: Option<NodeId>,
-    /// Whether it is a read-modify-write, one whose exchange failed included: it is ordered with
-    /// everything in its thread.
+    /// Whether it is a read-modify-write, including one whose exchange failed: it is ordered with
+    /// all events of its thread.
     pub(crate) is_atomic: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Event {
 pub(crate) enum EventKind {
     Read,
     Write,
-    /// A read and a write at once.
+    /// A read and a write in one event.
     Update,
     Fence(Fence),
 }
@@ -58,7 +58,7 @@ impl Event {
         matches!(self.kind, EventKind::Write | EventKind::Update)
     }
 
-    /// Returns whether it is a fence that orders everything.
+    /// Checks whether it is a fence that orders all accesses.
     pub(crate) fn is_full_fence(&self) -> bool {
         matches!(self.kind, EventKind::Fence(Fence::Full | Fence::Tagged(_)))
     }
@@ -67,11 +67,11 @@ impl Event {
 /// A value of the graph.
 pub(crate) type NodeId = u32;
 
-/// How a value comes about.
+/// Origin of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     Constant(Value),
-    /// The value that the event reads.
+    /// Value that the event reads.
     Read(usize),
     Binary(Operator, NodeId, NodeId),
 }
@@ -83,23 +83,23 @@ pub(crate) enum Source {
     Event(usize),
 }
 
-/// One way through a program.
+/// One control flow of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Skeleton {
     /// The events of a thread are consecutive, in program order.
     pub(crate) events: Vec<Event>,
-    /// The events of each thread.
+    /// Range of the events of each thread.
     pub(crate) threads: Vec<Range<usize>>,
-    /// For each event the reads that its address is computed from.
+    /// For each event, the reads on which its address depends.
     pub(crate) addr: Vec<u64>,
-    /// For each event the reads that the value it writes is computed from.
+    /// For each event, the reads on which the value it writes depends.
     pub(crate) data: Vec<u64>,
-    /// For each event the reads that a jump before it depends on.
+    /// For each event, the reads on which a jump before it depends.
     pub(crate) ctrl: Vec<u64>,
     nodes: Vec<Node>,
-    /// Nodes that must be other than 0, or 0.
+    /// Nodes whose value must be nonzero (`true`) or zero.
     demands: Vec<(NodeId, bool)>,
-    /// The final value of each observed register; nothing for a location.
+    /// Final value of each observed register; `None` for a location.
     finals: Vec<Option<NodeId>>,
     initial: Vec<Value>,
 }
@@ -123,14 +123,14 @@ impl Skeleton {
         self.initial.len()
     }
 
-    /// Returns what a location holds at the start.
+    /// Returns the initial value of a location.
     pub(crate) fn initial(&self, location: LocationId) -> Value {
         self.initial[location.index()]
     }
 
-    /// Computes all values, given where each event that reads takes its value from.
+    /// Computes all values, given the source of each event that reads.
     ///
-    /// Returns nothing if a demand is not met, or if some value would have to come from itself.
+    /// Returns `None` if a demand is not met, or if a value would depend on itself.
     pub(crate) fn values(&self, source: &[Source]) -> Option<Vec<Value>> {
         let mut known: Vec<Option<Value>> = vec![None; self.nodes.len()];
         loop {
@@ -170,7 +170,7 @@ impl Skeleton {
         self.demands.iter().all(is_met).then_some(values)
     }
 
-    /// Makes the outcome of an execution; `last` gives the last write of a location.
+    /// Builds the outcome of an execution; `last` returns the last write of a location.
     pub(crate) fn outcome(
         &self,
         program: &Program,
@@ -192,22 +192,22 @@ impl Skeleton {
         Outcome(program.observed.iter().zip(&self.finals).map(value).collect())
     }
 
-    /// Returns how each observed register's last value comes about; nothing for a location.
+    /// Returns the origin of each observed register's final value; `None` for a location.
     pub(crate) fn finals(&self) -> impl Iterator<Item = Option<&Node>> {
         self.finals.iter().map(|node| node.map(|node| &self.nodes[node as usize]))
     }
 
-    /// Returns whether each observed register holds a constant or what some event read.
+    /// Checks whether each observed register holds a constant or the value read by an event.
     pub(crate) fn finals_are_plain(&self) -> bool {
         self.finals().flatten().all(|node| !matches!(node, Node::Binary(..)))
     }
 
-    /// Returns how a value comes about.
+    /// Returns the origin of a value.
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]
     }
 
-    /// Returns whether values meet all demands whatever is read: there are none.
+    /// Checks whether there are no demands, so that all values are possible.
     pub(crate) fn is_undemanding(&self) -> bool {
         self.demands.is_empty()
     }
@@ -237,18 +237,19 @@ pub(crate) fn skeletons(program: &Program) -> Result<Vec<Skeleton>, OutcomesErro
     Ok(all)
 }
 
-/// A thread on its way.
+/// State of a traversal of a thread.
 #[derive(Clone)]
 struct Walk {
     skeleton: Skeleton,
     at: usize,
-    /// The value of each register, and the reads that it is computed from.
+    /// Value of each register, and the reads on which it depends.
     registers: Vec<(NodeId, u64)>,
-    /// The reads that the jumps so far depend on.
+    /// Reads on which the jumps so far depend.
     ctrl: u64,
 }
 
-/// Returns every way of one thread, each added to the skeleton of the threads before it.
+/// Returns every control flow of one thread, each appended to the skeleton of the threads before
+/// it.
 fn walk(
     program: &Program,
     thread: usize,
@@ -293,7 +294,7 @@ fn walk(
 }
 
 impl Walk {
-    /// Takes one instruction; gives the other way where there are two.
+    /// Processes one instruction; returns the second control flow if there are two.
     fn step(
         &mut self,
         thread: usize,
@@ -377,7 +378,7 @@ impl Walk {
                 data |= taint;
                 let old = push(&mut self.skeleton, Node::Read(at));
                 let equal = self.binary(Operator::Equal, old, expected);
-                // The other way: it was not equal, so this is but a read.
+                // In the second control flow the values differ, so this is only a read.
                 let mut failed = self.clone();
                 failed.skeleton.demands.push((equal, false));
                 let read = Event { kind: EventKind::Read, value: None, ..event.clone() };
@@ -422,7 +423,7 @@ impl Walk {
         registers.iter().fold(0, |taint, register| taint | self.registers[register.index()].1)
     }
 
-    /// Returns the node of an expression, and the reads that it is computed from.
+    /// Returns the node of an expression, and the reads on which it depends.
     fn evaluate(&mut self, expression: &Expression) -> (NodeId, u64) {
         match expression {
             Expression::Constant(value) => (push(&mut self.skeleton, Node::Constant(*value)), 0),
@@ -435,7 +436,7 @@ impl Walk {
         }
     }
 
-    /// Applies an operator; constants are folded at once, `r ^ r` and `r - r` included.
+    /// Applies an operator; constants are folded, including `r ^ r` and `r - r`.
     fn binary(&mut self, operator: Operator, left: NodeId, right: NodeId) -> NodeId {
         let nodes = &self.skeleton.nodes;
         let node = match (&nodes[left as usize], &nodes[right as usize]) {

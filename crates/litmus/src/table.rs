@@ -1,42 +1,42 @@
-//! Memory models as tables: which pairs of program order must be kept.
+//! Memory models as tables: the pairs of program order that must be preserved.
 //!
-//! A model of this kind is four digits, for a write and a later write, a write and a later read, a
-//! read and a later write, a read and a later read. Each digit says when the pair may not be
-//! reordered: 0 never, 1 if both have one address, 2 if the second depends on the first, 3 if
-//! either, 4 always. (Mador-Haim, Alur and Martin, Litmus tests for comparing memory consistency
-//! models, DAC 2011.) A full fence is ordered with everything, and so is a read-modify-write, as
-//! on x86. An `LFENCE` keeps earlier reads before later accesses, an `SFENCE` earlier writes
-//! before later writes.
+//! A model of this kind is given by four digits, for a write and a later write, a write and a later
+//! read, a read and a later write, a read and a later read. Each digit states when the pair must
+//! not be reordered: 0 never, 1 if both have the same address, 2 if the second depends on the
+//! first, 3 if either holds, 4 always. (Mador-Haim, Alur and Martin, Litmus tests for comparing
+//! memory consistency models, DAC 2011.) A full fence is ordered with all accesses, and so is a
+//! read-modify-write, as on x86. An `LFENCE` keeps earlier reads before later accesses, an `SFENCE`
+//! earlier writes before later writes.
 //!
-//! In a store-atomic model one total memory order of all events keeps these pairs, and a read takes
-//! the latest of the writes to its address that are before it in memory order or in program order.
-//! Otherwise there is one such order, a view, for each thread, and [`Views`] says what the views
-//! must agree on.
+//! In a store-atomic model one total memory order of all events preserves these pairs, and a read
+//! returns the latest of the writes to its address that are before it in memory order or in program
+//! order. Otherwise there is one such order per thread, a view, and [`Views`] states the pairs on
+//! which the views must agree.
 
 use std::fmt;
 
 use crate::program::Fence;
 use crate::skeleton::{Event, EventKind, Skeleton};
 
-/// When a pair of program order may not be reordered.
+/// Condition under which a pair of program order must not be reordered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Keep {
     /// Never: 0.
     Free,
-    /// If both have one address: 1.
+    /// If both have the same address: 1.
     SameAddress,
     /// If the second depends on the first: 2.
     Dependent,
-    /// If both have one address or the second depends on the first: 3.
+    /// If both have the same address or the second depends on the first: 3.
     Either,
     /// Always: 4.
     Always,
 }
 
-/// A memory model given by which pairs of program order it keeps.
+/// A memory model given by the pairs of program order that it preserves.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Table {
-    /// Its name, as people write it.
+    /// Display name.
     pub name: String,
     /// A write and a later write.
     pub write_write: Keep,
@@ -50,41 +50,41 @@ pub struct Table {
     pub order: Order,
 }
 
-/// The observers that share one order of events.
+/// Whether all threads observe one order of events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Order {
     /// All threads: the model is store-atomic.
     Memory(Forwarding),
-    /// Each thread its own; they agree on the order of two writes to one address, and more.
+    /// Each thread has its own order; the orders agree at least on two writes to one address.
     Views(Views),
 }
 
-/// How a read sees an own write that memory has not seen yet.
+/// Visibility of a thread's own write that is not yet in memory order before the read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Forwarding {
-    /// It takes its value, and says nothing about other threads' writes.
+    /// The read takes its value, without an effect on other threads' writes.
     Plain,
-    /// As SOBER has it: every other thread's write to the address that comes before the own write
-    /// in memory order comes before the read, too. This is the flaw of its TSO.
+    /// As in SOBER: every other thread's write to the address that comes before the own write in
+    /// memory order also comes before the read. This is the flaw of its TSO.
     Sober,
 }
 
-/// The events on which the views of threads agree, besides the order of two writes to one address.
+/// Pairs of events on which the views of threads agree, in addition to two writes to one address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Views {
-    /// On reads that come before a write in the view of the write's own thread.
+    /// Agreement on reads that come before a write in the view of the write's own thread.
     pub causality: Causality,
-    /// On fences.
+    /// Agreement on fences.
     pub fences: FenceAgreement,
 }
 
-/// When a read that comes before a write in the view of the write's own thread comes before it in
-/// every view.
+/// Condition under which a read that comes before a write in the view of the write's own thread
+/// comes before it in every view.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Causality {
     /// Not necessarily.
     Free,
-    /// If both have one address.
+    /// If both have the same address.
     SameAddress,
     /// Always.
     Full,
@@ -93,15 +93,15 @@ pub enum Causality {
 /// The fences on which views agree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum FenceAgreement {
-    /// Nothing: a fence orders events of its own thread only.
+    /// No agreement: a fence orders events of its own thread only.
     Local,
-    /// On the order of two fences.
+    /// Agreement on the order of two fences.
     Fences,
-    /// On the order of a fence and anything.
+    /// Agreement on the order of a fence and any event.
     Everything,
 }
 
-/// The views of the paper's finished NTSO, NPSO and NRMO.
+/// Agreement of the views in the paper's final NTSO, NPSO and NRMO.
 const AGREEING: Order =
     Order::Views(Views { causality: Causality::Full, fences: FenceAgreement::Everything });
 const ATOMIC: Order = Order::Memory(Forwarding::Plain);
@@ -112,60 +112,61 @@ impl Table {
         Table { name: name.to_owned(), write_write, write_read, read_write, read_read, order }
     }
 
-    /// Makes sequential consistency.
+    /// Returns sequential consistency.
     pub fn sc() -> Self {
         Table::new("SC", [Keep::Always; 4], ATOMIC)
     }
 
-    /// Makes total store order.
+    /// Returns total store order.
     pub fn tso() -> Self {
         Table::new("TSO", TSO, ATOMIC)
     }
 
-    /// Makes the model of the IBM 370: total store order without forwarding.
+    /// Returns the model of the IBM 370: total store order without forwarding.
     pub fn ibm370() -> Self {
         let digits = [Keep::Always, Keep::SameAddress, Keep::Always, Keep::Always];
         Table::new("IBM370", digits, ATOMIC)
     }
 
-    /// Makes partial store order.
+    /// Returns partial store order.
     pub fn pso() -> Self {
         Table::new("PSO", PSO, ATOMIC)
     }
 
-    /// Makes partial store and load order: PSO whose reads may pass reads that they do not depend on.
+    /// Returns partial store and load order: PSO in which a read may pass earlier reads on which it
+    /// does not depend.
     pub fn pslo() -> Self {
         let digits = [Keep::SameAddress, Keep::Free, Keep::Always, Keep::Dependent];
         Table::new("PSLO", digits, ATOMIC)
     }
 
-    /// Makes relaxed memory order.
+    /// Returns relaxed memory order.
     pub fn rmo() -> Self {
         Table::new("RMO", RMO, ATOMIC)
     }
 
-    /// Makes total store order with one view per thread.
+    /// Returns total store order with one view per thread.
     pub fn ntso() -> Self {
         Table::new("NTSO", TSO, AGREEING)
     }
 
-    /// Makes partial store order with one view per thread.
+    /// Returns partial store order with one view per thread.
     pub fn npso() -> Self {
         Table::new("NPSO", PSO, AGREEING)
     }
 
-    /// Makes relaxed memory order with one view per thread.
+    /// Returns relaxed memory order with one view per thread.
     pub fn nrmo() -> Self {
         Table::new("NRMO", RMO, AGREEING)
     }
 
-    /// Makes the total store order of SOBER, flaw included.
+    /// Returns the total store order of SOBER, including its flaw.
     pub fn sober() -> Self {
         Table::new("SOBER", TSO, Order::Memory(Forwarding::Sober))
     }
 
-    /// Returns NPSO as it was at each step of its making: every step but the last allows a test that
-    /// the machine does not.
+    /// Returns the paper's drafts of NPSO in order: every draft but the last allows a test that the
+    /// machine forbids.
     pub fn npso_drafts() -> Vec<Self> {
         let draft = |name, causality, fences| {
             Table::new(name, PSO, Order::Views(Views { causality, fences }))
@@ -179,7 +180,7 @@ impl Table {
         ]
     }
 
-    /// Returns every model that has a name, from strong to weak, the store-atomic ones first.
+    /// Returns every model with a name, from strong to weak, the store-atomic ones first.
     pub fn all() -> Vec<Self> {
         vec![
             Table::sc(),
@@ -195,10 +196,10 @@ impl Table {
         ]
     }
 
-    /// Finds a model by its name, or makes the store-atomic model of four digits.
+    /// Finds a model by its name, or builds the store-atomic model of four digits.
     ///
-    /// The digits are those that leave each location coherent: a write and a write 1 or 4, a write
-    /// and a read 0, 1 or 4, a read and a write 1, 3 or 4, a read and a read any.
+    /// The digits must keep each location coherent: for a write and a write 1 or 4, a write and a
+    /// read 0, 1 or 4, a read and a write 1, 3 or 4, a read and a read any.
     pub fn find(id: &str) -> Option<Self> {
         if let Some(named) = Table::all().into_iter().find(|t| t.name.eq_ignore_ascii_case(id)) {
             return Some(named);
@@ -222,18 +223,18 @@ impl Table {
         is_sound.then(|| Table::new(id, digits, ATOMIC))
     }
 
-    /// Returns whether all threads see one memory order.
+    /// Checks whether all threads observe one memory order.
     pub fn is_store_atomic(&self) -> bool {
         matches!(self.order, Order::Memory(_))
     }
 
-    /// Returns whether another model has the same rules, whatever it is called.
+    /// Checks whether another model has the same rules, whatever its name is.
     pub fn has_rules_of(&self, other: &Table) -> bool {
         Table { name: String::new(), ..self.clone() }
             == Table { name: String::new(), ..other.clone() }
     }
 
-    /// Returns whether dependencies matter to the model.
+    /// Checks whether the model distinguishes dependencies.
     pub fn knows_dependencies(&self) -> bool {
         let depends = |keep| matches!(keep, Keep::Dependent | Keep::Either);
         [self.write_write, self.write_read, self.read_write, self.read_read]
@@ -241,7 +242,7 @@ impl Table {
             .any(depends)
     }
 
-    /// Returns for each event the ones after it in program order that must stay after it.
+    /// Returns for each event the later events in program order that must stay after it.
     pub(crate) fn kept(&self, skeleton: &Skeleton) -> Vec<u64> {
         let dependent = if self.knows_dependencies() {
             dependencies(skeleton)
@@ -303,12 +304,12 @@ const RMO: [Keep; 4] = [Keep::SameAddress, Keep::Free, Keep::Either, Keep::Depen
 
 /// Returns for each read the events that depend on it.
 ///
-/// An event depends on the reads that its address or value is computed from, a write also on those
-/// that a jump before it depends on. A dependency goes on through memory, from a write to a later
-/// read of its address in the thread (SPARC V9, D.3.3), so no value can come from itself.
+/// An event depends on the reads from which its address or value is computed, a write also on those
+/// on which an earlier jump depends. A dependency continues through memory, from a write to a later
+/// read of its address in the thread (SPARC V9, D.3.3), so no value can depend on itself.
 pub(crate) fn dependencies(skeleton: &Skeleton) -> Vec<u64> {
     let events = &skeleton.events;
-    // For each event, what it depends on: earlier events are finished when a later one asks.
+    // Reads on which each event depends; earlier events are complete before later ones need them.
     let mut sources = vec![0u64; events.len()];
     for at in 0..events.len() {
         let mut direct = skeleton.addr[at] | skeleton.data[at];

@@ -1,4 +1,4 @@
-//! Every test of the corpus has the verdicts that it says.
+//! Every test of the corpus has the verdicts that its file states.
 
 use std::path::{Path, PathBuf};
 

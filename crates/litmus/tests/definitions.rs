@@ -1,4 +1,4 @@
-//! The definitions under `models/litmus` are the models, whichever way they are run.
+//! The definitions under `models/litmus` agree with the models, for every engine.
 
 mod random;
 
@@ -68,7 +68,7 @@ fn the_solver_agrees_with_the_letter_of_the_definition() {
     }
 }
 
-/// cat as people write it.
+/// Models in cat's own syntax.
 const CAT: [(&str, &str); 2] = [
     ("sc", "\"SC\"\ninclude \"cos.cat\"\nacyclic po | rf | co | fr as sc\n"),
     (
@@ -92,7 +92,7 @@ fn cat_runs_as_people_write_it() {
             let expected = table.outcomes(&program, &budget).unwrap();
             assert_eq!(model.outcomes(&program, &budget).unwrap(), expected, "{id}: {program:?}");
         }
-        // Exchanges are atomic, also where the text does not say so.
+        // Exchanges are atomic, even if the text does not say so.
         for text in [
             "r1=xchg(X,1) // r2=xchg(X,2)",
             "r1=xchg(X,1) // X=2; r2=X",

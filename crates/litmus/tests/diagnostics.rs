@@ -1,4 +1,4 @@
-//! What is wrong with a `.litmus` file is reported at its place.
+//! Errors of a `.litmus` file are reported with their positions.
 
 use consistory_litmus::read_test;
 use expect_test::{Expect, expect};

@@ -50,7 +50,7 @@ fn witnesses_have_the_outcome_that_they_are_of() {
             for (outcome, execution) in all {
                 let read: Vec<Value> = execution.events.iter().filter_map(|e| e.read).collect();
                 assert_eq!(read, outcome.0.to_vec(), "{table}: {program:?}");
-                // Each read takes the latest write that its order or its thread puts before it.
+                // Each read returns the latest write before it in its order or its thread.
                 for (at, event) in execution.events.iter().enumerate() {
                     let Some(value) = event.read else { continue };
                     let view = if table.is_store_atomic() { 0 } else { event.thread };
@@ -74,7 +74,8 @@ fn witnesses_have_the_outcome_that_they_are_of() {
 
 #[test]
 fn many_events_in_views_are_no_different() {
-    // What one memory order allows is not tried again in views then; witnesses are found without.
+    // Outcomes of one memory order are not searched again in views; witnesses are found in another
+    // way.
     let budget = Budget::unlimited();
     let text = "X=1; r1=Y; X=2; r2=Y; X=3; r3=Y // Y=1; r4=X; Y=2; r5=X; Y=3; r6=X // r7=X; r8=Y";
     let program = parse_notation(text).unwrap();

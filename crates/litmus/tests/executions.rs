@@ -41,7 +41,7 @@ fn read(text: &str) -> IsaTest {
     }
 }
 
-/// The models that speak of a test's language.
+/// Returns the models for a test's language.
 fn models_of(path: &Path, test: &IsaTest) -> Vec<&'static str> {
     let own: &[&str] = match test.language {
         Language::X86 | Language::X86_64 => &["x86tso"],
@@ -55,7 +55,7 @@ fn models_of(path: &Path, test: &IsaTest) -> Vec<&'static str> {
     isa_model_ids().filter(|id| *id == "sc" || own.contains(id)).collect()
 }
 
-/// What a thread wrote itself may be the only address that it can go on with.
+/// A run may depend on an address that the thread itself wrote.
 #[test]
 fn an_address_is_found_in_what_the_thread_wrote_before() {
     let test = read(
@@ -94,13 +94,13 @@ fn verdicts_are_as_expected() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// A choice that matters to nothing makes a model be interpreted on each execution, with coherence
-/// orders from the model's own functions: an independent way to the same answers.
+/// An irrelevant choice causes a model to be interpreted on each execution, with coherence orders
+/// from the model's own functions: an independent way to compute the same results.
 #[test]
 fn compiled_and_interpreted_models_agree() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/litmus");
     for (path, _, test) in corpus() {
-        // Locks are events of their own to an interpreted model.
+        // Locks are separate events in an interpreted model.
         if path.ends_with("lkmm/locks.litmus") {
             continue;
         }
@@ -168,7 +168,7 @@ fn every_outcome_has_an_execution() {
     assert!(reads > 100, "only {reads} reads");
 }
 
-/// What people write in cat: titles, both comments, functions, recursion, sets of sets, choices.
+/// Features of cat: titles, both comments, functions, recursion, sets of sets, choices.
 #[test]
 fn the_language_of_models() {
     let text = r#"
@@ -195,7 +195,7 @@ acyclic (order | rf | co | fr) \ none as sc
               sw x5,0(x6) | sw x5,0(x6) ;\n lw x7,0(x8) | lw x7,0(x8) ;\nexists (0:x7=0 /\\ 1:x7=0)";
     let found = isa_outcomes(&read(sb), &model, &options()).unwrap();
     assert_eq!(found.states.len(), 3);
-    // Two accesses a thread: no two steps of program order.
+    // With two accesses per thread there are no two consecutive steps of program order.
     assert!(found.flags.is_empty());
 }
 
@@ -267,7 +267,7 @@ fn model(text: &str) -> CatModel {
 }
 
 /// An atomic update of RISC-V is one event, a load and a store at once, so a fence that orders
-/// loads before it orders the update.
+/// earlier loads orders the update.
 #[test]
 fn updates_of_riscv_are_one_event() {
     let sb = "RISCV SB+amo+fence.tso\n{ 0:x6=x; 0:x8=y; 1:x6=y; 1:x8=x; }\n P0 | P1 ;\n \
@@ -294,8 +294,8 @@ fn updates_of_riscv_are_one_event() {
     }
 }
 
-/// A definition that names something unknown is an error where it is used, with the place of the
-/// name, and none where it is not.
+/// A definition with an unknown name is an error if it is used, with the place of the name, and no
+/// error otherwise.
 #[test]
 fn unknown_names_matter_where_they_are_used() {
     let text =
@@ -311,7 +311,7 @@ fn unknown_names_matter_where_they_are_used() {
     assert!(message.contains("model.cat:2:") && message.contains("SomeOtherMachine"), "{message}");
 }
 
-/// Models of Power and ARM give the bases of preserved program order and include the rest.
+/// Models of Power and ARM define the bases of preserved program order and include the rest.
 #[test]
 fn the_files_that_power_includes_are_built_in() {
     let own = model(
@@ -334,8 +334,8 @@ fn the_files_that_power_includes_are_built_in() {
     assert!(compared > 3);
 }
 
-/// Models of AArch64 that speak of translation tables and caches, choose orders of what is never
-/// there, and take dependencies from a file of their own.
+/// Models of AArch64 that use translation tables and caches, choose orders of events that do not
+/// occur, and take dependencies from a separate file.
 #[test]
 fn models_of_aarch64_may_speak_of_more_than_user_level() {
     let own = model(
@@ -355,7 +355,7 @@ fn models_of_aarch64_may_speak_of_more_than_user_level() {
     );
     let mut compared = 0;
     for (path, text, test) in corpus() {
-        // What goes through a choice inside an instruction is left out above.
+        // Dependencies through a choice inside an instruction are excluded above.
         if test.language == Language::AArch64 && !text.contains("CSEL") && !text.contains("CAS") {
             let ours =
                 isa_outcomes(&test, &find_isa_model("aarch64").unwrap(), &options()).unwrap();
@@ -368,7 +368,7 @@ fn models_of_aarch64_may_speak_of_more_than_user_level() {
     assert!(compared > 5);
 }
 
-/// Two threads may take their branches because of each other, if a model has no objection.
+/// Two threads may take their branches because of each other, if the model permits it.
 #[test]
 fn branches_may_justify_each_other() {
     let lb = "C LB+ctrls\n{}\nP0 (atomic_int* x, atomic_int* y) {\n\

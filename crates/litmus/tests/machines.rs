@@ -36,7 +36,7 @@ fn agree(bound: &Bound, pairs: &[(Table, Machine)]) {
     }
 }
 
-/// Returns the bound that the environment asks for, so that a larger one can be run by hand.
+/// Returns a bound from the environment, so that a larger one can be tried by hand.
 fn bound(variable: &str, usual: u64) -> u64 {
     let asked = std::env::var(variable).ok();
     asked.and_then(|number| number.parse().ok()).unwrap_or(usual)
@@ -53,7 +53,7 @@ fn on_all_programs_of_reads_writes_and_fences() {
 
 #[test]
 fn on_all_programs_with_dependencies() {
-    // PSLO's machine does not follow addresses that depend on reads.
+    // PSLO's machine does not support addresses that depend on reads.
     let pairs: Vec<_> = pairs().into_iter().filter(|(_, machine)| machine.id != "pslo").collect();
     agree(&Bound { dependencies: true, ..Bound::accesses(accesses() - 1) }, &pairs);
 }

@@ -31,7 +31,8 @@ fn run(left: &MappedSide<'_>, right: &MappedSide<'_>, options: &MappedOptions) -
     contrast_mapped(left, right, &alphabet, options).unwrap()
 }
 
-/// Describes the first differences: what the left side allows, and what the right side allows.
+/// Describes the first differences: the outcomes that the left side allows, and that the right side
+/// allows.
 fn found(left: (&str, &str), right: (&str, &str), decorations: usize) -> [Option<String>; 2] {
     let (left, right) = (side(left.0, left.1), side(right.0, right.1));
     let alphabet = Alphabet::shared(&left.mapping, &right.mapping);
@@ -74,7 +75,7 @@ fn tables_through_c11_find_what_is_known() {
         let [_, right] = found(("rc11", "c11"), (model, table), 0);
         assert_eq!(right.as_deref(), Some(load_buffering), "{model}");
     }
-    // On x86 the scheme is sound as far as this goes.
+    // On x86 the scheme is sound within this bound.
     let [_, right] = found(("rc11", "c11"), ("x86tso", "c11-x86"), 1);
     assert_eq!(right, None);
 }
@@ -111,7 +112,7 @@ fn models_of_ones_own_and_minimal_differences() {
     let mine = MappedSide { runner: Runner::Cat(Arc::new(model)), mapping };
     let options = MappedOptions { wanted: Wanted::Minimal, ..options(4, 2) };
     let result = run(&mine, &side("x86tso", "x86"), &options);
-    // Store buffering needs both fences; with a write in the place of a read one is enough.
+    // Store buffering needs both fences; with a write instead of a read one is enough.
     let sizes: Vec<usize> = result.differences.iter().map(|d| d.sketch.decorations()).collect();
     assert_eq!(sizes, [1, 2]);
     assert!(result.differences.iter().all(|d| d.only_right.is_empty()));
@@ -127,7 +128,7 @@ fn the_answer_does_not_depend_on_the_number_of_threads() {
     assert_eq!(describe(1), describe(3));
 }
 
-/// Every access, fence and dependency of every table is written as the readers want it.
+/// The readers accept every access, fence and dependency of every table.
 #[test]
 fn what_tables_write_is_read() {
     for id in mapping_ids() {

@@ -1,5 +1,5 @@
-//! Litmus tests that are no longer what they were: the parser takes any text, and what it still
-//! reads is written and read back with the same outcomes.
+//! Mutated litmus tests: the parser accepts any text without a panic, and a mutant that it accepts
+//! is written and read back with the same outcomes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use consistory_litmus::operational::Machine;
 use consistory_litmus::{Program, Semantics, Table, read_test, write_test};
 use consistory_verdict::Budget;
 
-/// Pieces of the languages, to put where they do not belong.
+/// Pieces of the languages, to be inserted at wrong positions.
 const WORDS: [&str; 32] = [
     "|",
     ";",

@@ -1,7 +1,7 @@
-//! The paper again: Table 1, the two case studies, and the reductions.
+//! Results of the paper: Table 1, the two case studies, and the reductions.
 //!
 //! Mador-Haim, Alur and Martin, Generating Litmus Tests for Contrasting Memory Consistency Models
-//! (CAV 2010). `benches` measures what is only checked here.
+//! (CAV 2010). `benches` measures the times.
 
 use consistory_litmus::operational::Machine;
 use consistory_litmus::{
@@ -24,7 +24,7 @@ fn first(left: &dyn Semantics, right: &dyn Semantics, accesses: usize) -> Contra
     contrast(left, right, &options(Bound::accesses(accesses))).unwrap()
 }
 
-/// Returns how many accesses and threads the first difference has.
+/// Returns the numbers of accesses and threads of the first difference.
 fn show(found: &Contrast) -> String {
     let Some(difference) = found.differences.first() else { return "equal".to_owned() };
     format!("{}/{}", difference.shape.accesses(), difference.program.threads.len())
@@ -33,8 +33,8 @@ fn show(found: &Contrast) -> String {
 #[test]
 fn table_1() {
     let names = ["SC", "TSO", "PSO", "RMO", "NTSO", "NPSO"];
-    // Accesses and threads of the first difference, as in the paper but for RMO, where CoRR, two
-    // reads that see a write and then the initial value, is smaller than what the paper reports.
+    // Accesses and threads of the first difference, as in the paper except for RMO, for which CoRR
+    // (two reads that see a write and then the initial value) is smaller than the paper's result.
     let expected = [
         ["equal", "4/2", "4/2", "3/2", "4/2", "4/2"],
         ["4/2", "equal", "4/2", "3/2", "5/3", "4/2"],
@@ -47,7 +47,7 @@ fn table_1() {
         for (column, operational) in names.iter().enumerate() {
             let table = Table::find(axiomatic).unwrap();
             let machine = Machine::by_id(&operational.to_lowercase()).unwrap();
-            // The diagonal is compared up to 4 here, and further in the bench.
+            // The diagonal is compared up to 4 accesses here, and further in the bench.
             let bound = if row == column { 4 } else { 5 };
             let found = show(&first(&table, &machine, bound));
             assert_eq!(found, expected[row][column], "{axiomatic} and {operational}");
@@ -55,7 +55,7 @@ fn table_1() {
     }
 }
 
-/// Returns whether a model allows values of `r1`, `r2`, ... in a program.
+/// Checks whether a model allows values of `r1`, `r2`, ... in a program.
 fn allows(model: &dyn Semantics, text: &str, values: &[i64]) -> bool {
     let program = parse_notation(text).unwrap();
     let outcomes = model.outcomes(&program, &Budget::unlimited()).unwrap();
@@ -74,7 +74,7 @@ fn each_draft_of_npso_is_broken_by_its_test() {
         assert!(allows(draft, text, outcome), "{draft} allows {text}");
         assert!(!allows(&Machine::NPSO, text, outcome), "the machine forbids {text}");
     }
-    // Each step closes the hole of the one before it.
+    // Each draft closes the gap of the previous one.
     for (draft, (text, outcome)) in drafts[1..].iter().zip([G, H, I, J]) {
         assert!(!allows(draft, text, outcome), "{draft} forbids {text}");
     }
@@ -83,8 +83,8 @@ fn each_draft_of_npso_is_broken_by_its_test() {
 #[test]
 fn contrast_finds_what_breaks_each_draft() {
     let drafts = Table::npso_drafts();
-    // Fences are the last to be put right: until then Test I breaks every draft, and only programs
-    // without fences show what else is wrong.
+    // Fences are corrected last: until then Test I breaks every draft, and only programs without
+    // fences show the other errors.
     let expected = [("4/2", false), ("6/3", false), ("4/2", true), ("5/3", true)];
     for (draft, (size, fences)) in drafts.iter().zip(expected) {
         // H has three threads of two accesses; none of the tests needs a longer thread.
@@ -111,14 +111,14 @@ fn sober_is_not_tso_and_not_ibm_370() {
 
 #[test]
 fn reductions_lose_no_difference() {
-    // Without any reduction, up to a bound that a test can afford.
+    // Without any reduction, up to a bound that is feasible in a test.
     let bound = Bound { locations: 2, ..Bound::accesses(4) };
     let tables = Table::all();
     let budget = Budget::unlimited();
     for accesses in 1..=4 {
         let all = plain_shapes(&bound, accesses);
         let kept = shapes(&bound, accesses, Redundant::Drop);
-        // Which pairs of models some program of this size tells apart.
+        // Pairs of models that some program of this size separates.
         let differing = |programs: &[consistory_litmus::Shape]| {
             let mut pairs = std::collections::BTreeSet::new();
             for shape in programs {
@@ -139,7 +139,7 @@ fn reductions_lose_no_difference() {
         if accesses < 4 {
             assert_eq!(plain, reduced, "{accesses} accesses");
         } else {
-            // A redundant program may repeat a difference that a smaller one made already.
+            // A redundant program may repeat the difference of a smaller one.
             let smaller: std::collections::BTreeSet<_> =
                 (1..=4).flat_map(|n| differing(&shapes(&bound, n, Redundant::Drop))).collect();
             assert!(plain.is_subset(&smaller), "{accesses} accesses");
@@ -149,7 +149,8 @@ fn reductions_lose_no_difference() {
 
 #[test]
 fn each_reduction_leaves_a_fraction() {
-    // Figure 11: up to three addresses, three accesses a thread; a factor of about 10 each.
+    // Figure 11: up to three addresses, three accesses per thread; each reduction gains a factor of
+    // about 10.
     let bound = Bound { per_thread: 3, ..Bound::accesses(5) };
     let counts = count(&bound, 5);
     assert_eq!((counts.plain, counts.symmetric, counts.connected), (381_024, 17_052, 1_984));
@@ -157,7 +158,7 @@ fn each_reduction_leaves_a_fraction() {
 
 #[test]
 fn four_digits_are_told_apart_by_two_threads() {
-    // What is known of the smallest tests.
+    // Known smallest tests.
     for (left, right, expected) in [
         ("sc", "tso", "4/2"),
         ("tso", "pso", "4/2"),
@@ -174,7 +175,7 @@ fn four_digits_are_told_apart_by_two_threads() {
     }
 }
 
-/// The drafts as people would write them are the drafts of the table.
+/// The drafts in text files equal the drafts of the table.
 #[test]
 fn drafts_in_text_files_are_the_drafts() {
     let folder =

@@ -1,15 +1,15 @@
-//! How many models four digits make, and that two threads and six accesses tell them apart.
+//! Counts the models of four digits, and checks that two threads and six accesses separate them.
 //!
-//! Mador-Haim, Alur and Martin (DAC 2011) prove it for their class of models. Here it is tried: the
-//! models that no such program tells apart are told apart by no program of more threads either, as
-//! far as the bound goes.
+//! Mador-Haim, Alur and Martin (DAC 2011) prove this for their class of models. This test checks
+//! that models which no such program separates are not separated by a program of more threads
+//! within the bound either.
 
 use consistory_litmus::{
     Bound, Outcomes, Redundant, Semantics, Shape, Table, shapes, sufficient_bound,
 };
 use consistory_verdict::Budget;
 
-/// Splits classes of models by what each allows a program; classes of one are dropped.
+/// Splits classes of models by the outcomes of a program; classes with one member are dropped.
 fn split(classes: &mut Vec<Vec<Table>>, shape: &Shape) -> usize {
     let program = shape.program();
     let mut singles = 0;
@@ -41,7 +41,7 @@ fn names(classes: &[Vec<Table>]) -> Vec<Vec<String>> {
     all
 }
 
-/// Every model of four digits that leaves each location coherent.
+/// Returns every model of four digits that keeps each location coherent.
 fn models() -> Vec<Table> {
     let mut models = Vec::new();
     for ww in "14".chars() {
@@ -69,15 +69,15 @@ fn ninety_models_are_eighty_two() {
             singles += split(&mut classes, &shape);
         }
     }
-    // Whether a read sees its thread's write early shows only if something waits for the read that
-    // does not wait for the write anyway.
+    // Forwarding is observable only if an event waits for the read that does not wait for the write
+    // anyway.
     let pairs = ["1010", "1011", "4010", "4011", "4030", "4031", "4040", "4041"];
     let pairs =
         pairs.map(|first| vec![first.to_owned(), format!("{}1{}", &first[..1], &first[2..])]);
     assert_eq!(singles, 74);
     assert_eq!(names(&classes), pairs);
 
-    // Neither six accesses nor a third thread tells those apart.
+    // Neither six accesses nor a third thread separates them.
     let is_thorough = std::env::var_os("CONSISTORY_AGREEMENT").is_some();
     let mut bounds = vec![
         (Bound { fences: false, dependencies: false, ..enough }, 6),

@@ -12,7 +12,7 @@ use crate::resolve::Dialect;
 /// A model of the catalogue.
 #[derive(Debug)]
 pub struct Model {
-    /// The id by which commands name it.
+    /// Id on the command line.
     pub id: &'static str,
     /// The short name that papers use.
     pub name: String,
@@ -28,13 +28,13 @@ pub struct Model {
     pub definition: Definition,
 }
 
-/// The error of an id that no model of the catalogue has.
+/// Error: no model of the catalogue has this id.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no model is called `{id}`")]
+#[error("there is no model `{id}`")]
 pub struct UnknownModel {
     /// The id.
     pub id: String,
-    /// Ids that may have been meant, or the list of all ids.
+    /// Similar ids, or the list of all ids.
     pub hint: String,
 }
 
@@ -50,13 +50,13 @@ pub(crate) use embedded;
 const MODELS: [(&str, &str); 11] =
     embedded!["cc", "ccv", "cm", "ccm", "wsc", "sc", "wccm", "wtso", "rmo", "pso", "tso"];
 
-/// Files that models include besides each other.
+/// Files that models include, other than models.
 const LIBRARY: [(&str, &str); 2] = embedded!["relations", "transactions"];
 
 static CATALOGUE: LazyLock<Vec<Model>> =
     LazyLock::new(|| MODELS.into_iter().map(|(id, text)| model(id, text)).collect());
 
-/// Reads a model that comes with Consistory.
+/// Reads a built-in model.
 pub(crate) fn model(id: &'static str, text: &'static str) -> Model {
     let definition = load(&format!("{id}.cat"), text, |_| None)
         .expect("the definitions of the catalogue are without errors, as tests show");
@@ -98,7 +98,7 @@ pub fn find(id: &str) -> Result<&'static Model, UnknownModel> {
 
 /// Reads a user's definition.
 ///
-/// `file` is the name that diagnostics show. The files of the catalogue can always be included, as
+/// `file` is the name in diagnostics. The files of the catalogue can always be included, as
 /// `"cc.cat"` and `"relations.cat"`; `include` returns the text of any other file.
 pub fn load(
     file: &str,

@@ -14,13 +14,13 @@ use consistory_order::Matrix;
 /// A choice that a verdict may depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Assumption {
-    /// The read takes its value from the write.
+    /// The read reads from the write.
     Reads { read: usize, write: usize },
     /// The first write comes before the second in the store order.
     Before { first: usize, second: usize },
 }
 
-/// A refutation and the choices that it depends on.
+/// A refutation with the choices on which it depends.
 pub(crate) struct Proof {
     pub(crate) certificate: Certificate,
     /// Patterns of the leaves, each once.
@@ -37,7 +37,7 @@ impl Proof {
     }
 }
 
-/// Refutes the choice that a read takes its value from a write that follows it.
+/// Refutes the choice of a source that follows the read.
 pub(crate) fn future_read(register: &Register<'_>, read: usize, write: usize) -> Proof {
     let (r, w) = (register.op(read), register.op(write));
     Proof {
@@ -85,7 +85,7 @@ pub(crate) struct State {
     pub(crate) wr_of: Rc<Vec<Option<usize>>>,
     /// The store order, transitively closed.
     pub(crate) ww: Rc<Matrix>,
-    /// Values evaluated for this `wr`; absent until needed.
+    /// Values evaluated for this `wr`; computed on first use.
     pub(crate) stage: Option<Rc<Stage>>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct Frame {
     pub(crate) before: State,
     pub(crate) branch: usize,
     /// Refutations of the branches. An earlier branch without a refutation is known to fail
-    /// immediately, and is refuted on demand.
+    /// immediately, and its refutation is computed when needed.
     pub(crate) refuted: Vec<Option<Proof>>,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn ordered_groups(definition: &Definition, register: &Register<'_>) -
     if definition.has_store_order() { register.writes.clone() } else { Vec::new() }
 }
 
-/// Returns the pairs of those groups that lists put in order.
+/// Returns the pairs of these groups that are ordered by lists.
 pub(crate) fn listed_pairs(
     definition: &Definition,
     register: &Register<'_>,

@@ -1,8 +1,8 @@
 //! Derivations: pairs, the premises of each, and their written form.
 //!
-//! The pairs form an acyclic graph. Certificates hold it as trees: the derivation of a pair stands
-//! at its first use, reading from the left and premises before conclusions; a later use of the same
-//! pair has no premises.
+//! The pairs form an acyclic graph. Certificates contain it as trees: the derivation of a pair is
+//! written at its first use, from left to right and premises before conclusions; a later use of the
+//! same pair has no premises.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub(crate) enum What {
     Final,
     Variable(VariableId),
     Apply(TermId),
-    /// A term without a name, shown by its text.
+    /// A term without a name, given by its text.
     Text(TermId),
 }
 
@@ -148,8 +148,8 @@ impl Derivation {
         node
     }
 
-    /// Returns the premises to show. If a call merely stands for a name that is bound inside it,
-    /// they are the premises of that name.
+    /// Returns the premises to show. If a call only represents a name that is bound inside it,
+    /// these are the premises of that name.
     fn premises_of(&self, node: NodeId) -> &[NodeId] {
         match self.sole_premise(node) {
             Some(premise) if self.is_local_of(premise, node) => &self.nodes[premise].premises,

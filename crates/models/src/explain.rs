@@ -1,18 +1,18 @@
-//! Why a check fails: a cycle, each edge derived down to `po`, `wr` and `ww`.
+//! Explains why a check fails: a cycle, with each edge derived from `po`, `wr` and `ww`.
 //!
 //! The evaluator does not record how it found a pair, so the explanation derives the pair again by
-//! the structure of the term. For a union it takes the first operand that holds the pair; for a
+//! the structure of the term. For a union it takes the first operand that contains the pair; for a
 //! composition, the operations in between; for a closure, a shortest path; for a `let rec`, the
 //! stage at which the pair first appeared, whose premises belong to earlier stages, so that no
-//! derivation is circular. A named term becomes an edge of that name with its own premises; an
-//! unnamed term is replaced by its premises.
+//! derivation is circular. A named term becomes an edge with this name and its premises; an unnamed
+//! term is replaced by its premises.
 //!
 //! Membership in a set, `loc`, `ext`, `int` and `id` need no premise. They are derived
 //! nevertheless: an explanation also lists the choices it depends on ([`Explanation::uses`]), and
 //! membership in a set may depend on a choice.
 //!
-//! Named edges are put on an agenda instead of being derived on the spot, so the recursion here is
-//! only over the structure of the definition, which is bounded.
+//! Named edges are put on an agenda instead of being derived immediately, so the recursion is only
+//! over the structure of the definition, which is bounded.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -34,15 +34,15 @@ use consistory_order::Matrix;
 pub(crate) struct Assumed<'a> {
     pub(crate) register: &'a Register<'a>,
     pub(crate) wr_of: &'a [Option<usize>],
-    /// Pairs of the store order that were chosen; the others follow from these.
+    /// Pairs of the store order that were chosen; the other pairs follow from these.
     pub(crate) before: &'a [(usize, usize)],
     /// Pairs of the store order that follow from final values.
     pub(crate) finals: &'a [(usize, usize)],
-    /// Pairs of the store order that lists show.
+    /// Pairs of the store order that are given by lists.
     pub(crate) listed: &'a [(usize, usize)],
 }
 
-/// The reason why a check fails.
+/// An explanation of a failed check.
 pub(crate) struct Explanation {
     pub(crate) edges: Vec<Edge>,
     pub(crate) uses: FxHashSet<Assumption>,
@@ -61,7 +61,7 @@ pub(crate) fn explain(
     Ok(explainer.finish(&top))
 }
 
-/// Explains why a write cannot come last: every candidate for the last position comes before it.
+/// Explains why a write cannot be last: every candidate for the last position comes before it.
 /// The cycle has the candidate, the write, and a step back that the final value requires.
 pub(crate) fn explain_final(
     model: &Model<'_>,
@@ -80,7 +80,7 @@ pub(crate) fn explain_final(
     Ok(explainer.finish(&[before, back]))
 }
 
-/// A derivation still to be done: the premises of a node are those of its pair in a term.
+/// A pending derivation: the premises of a node are those of its pair in a term.
 struct Task {
     node: NodeId,
     term: TermId,
@@ -217,7 +217,7 @@ impl<'a> Explainer<'a> {
     fn enter_stage(&mut self, env: &mut Environment, fixpoint: &Rc<Fixpoint>, stage: usize) {
         let first = fixpoint.group.bindings[0].0;
         env.scope = self.derivation.step(fixpoint.scope, DerivationStep::Stage(first, stage));
-        // The first stage is empty, so whatever is there has a stage before it.
+        // The first stage is empty, so every pair has a previous stage.
         let values = &fixpoint.stages[stage - 1];
         for (i, (&(variable, _), value)) in fixpoint.group.bindings.iter().zip(values).enumerate() {
             env.set(variable, value.clone(), Origin::Fixpoint(fixpoint.clone(), i));
@@ -332,7 +332,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Derives that an operation is in a set. Nothing is shown, but the membership may depend on
+    /// Derives that an operation is in a set. No edge is shown, but the membership may depend on
     /// choices.
     fn member(&mut self, env: &Environment, term: TermId, at: usize) -> Result<(), Stopped> {
         let program = self.program;
@@ -642,7 +642,7 @@ impl<'a> Explainer<'a> {
         Ok(())
     }
 
-    /// Shows a term as an edge's relation: `po`, `hb`, `rw[ww]`, or its text.
+    /// Returns a term as an edge's relation: `po`, `hb`, `rw[ww]`, or its text.
     fn label(&self, env: &Environment, term: TermId, depth: usize) -> String {
         let program = self.program;
         match program.term(term) {
@@ -669,8 +669,7 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// Records the use of an operation: an indeterminate one counts because something reads from
-    /// it.
+    /// Records the use of an operation: an indeterminate one counts because a read reads from it.
     fn mention(&mut self, at: usize) {
         let register = self.assumed.register;
         if !register.is_uncertain[at] {
@@ -699,10 +698,10 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Finds the operations along a composition from one operation to another, both ends included.
+/// Finds the operations along a composition from one operation to another, including both ends.
 fn stations(relations: &[Rc<Matrix>], from: usize, to: usize) -> Vec<usize> {
     let size = relations[0].size();
-    // What can still reach the end, before each step, from the last step to the first.
+    // Operations that can still reach the end, before each step, from the last step to the first.
     let mut reaching = vec![vec![false; size]; relations.len() + 1];
     reaching[relations.len()][to] = true;
     for (i, relation) in relations.iter().enumerate().rev() {

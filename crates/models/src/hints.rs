@@ -1,4 +1,4 @@
-//! Hints for authors of wrong definitions, especially for those who know herd's cat.
+//! Hints for errors in definitions, especially for authors who know herd's cat.
 
 use consistory_diagnostic::{did_you_mean, nearest};
 

@@ -2,7 +2,7 @@
 //!
 //! The evaluator is deliberately simple. A `let rec` starts from the empty set and iterates to a
 //! fixpoint; a union over operations evaluates its body for each of them; a function's body is
-//! evaluated anew at each call. The only optimisation is that names which do not depend on the
+//! evaluated again at each call. The only optimisation is that names which do not depend on the
 //! store order are evaluated once for all store orders ([`Stage`]).
 
 use std::cell::Cell;
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// Returns whether a pair is in the relation; a set holds an element as a pair with itself.
+    /// Returns whether a pair is in the relation; a set contains an element as a pair with itself.
     pub(crate) fn holds(&self, from: usize, to: usize) -> bool {
         match self {
             Value::Set(set) => from == to && set.contains(from),
@@ -88,7 +88,7 @@ pub(crate) enum Origin {
     Operation(usize),
 }
 
-/// How a recursive group was solved: the values of its names at each stage, the first being empty.
+/// Solution of a recursive group: the values of its names at each stage, the first being empty.
 #[derive(Debug)]
 pub(crate) struct Fixpoint {
     pub(crate) group: Group,
@@ -97,8 +97,8 @@ pub(crate) struct Fixpoint {
     pub(crate) scope: Scope,
 }
 
-/// Number of the sequence of calls, operations and stages that led to an environment, as
-/// explanations number them; the outermost is 0.
+/// Number of the sequence of calls, operations and stages that led to an environment, in the
+/// numbering of explanations; the outermost is 0.
 pub(crate) type Scope = u32;
 
 /// Values of the bound variables.
@@ -129,12 +129,12 @@ pub(crate) struct Fault {
     pub(crate) observer: Option<usize>,
 }
 
-/// Everything evaluated once per choice of `wr`: the part that does not depend on the store order.
+/// Values evaluated once per choice of `wr`: those that do not depend on the store order.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) basics: Rc<Basics>,
     environment: Environment,
-    /// The first check without a store order that fails.
+    /// First check without a store order that fails.
     fault: Option<Fault>,
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct Interpreter<'a> {
     pub(crate) definition: &'a Definition,
     pub(crate) program: &'a Program,
     budget: &'a Budget,
-    /// Work since the budget was last looked at, in words.
+    /// Work since the last check of the budget, in words.
     work: Cell<usize>,
 }
 
@@ -172,7 +172,7 @@ impl<'a> Interpreter<'a> {
         self.budget.check()
     }
 
-    /// Evaluates everything that does not depend on the store order.
+    /// Evaluates the terms that do not depend on the store order.
     pub(crate) fn stage(&self, basics: Basics) -> Result<Stage, Stopped> {
         let mut stage = Stage {
             basics: Rc::new(basics),
@@ -191,7 +191,7 @@ impl<'a> Interpreter<'a> {
         Ok(stage)
     }
 
-    /// Evaluates the rest under a store order, and finds the first check that fails.
+    /// Evaluates the other terms under a store order, and finds the first check that fails.
     pub(crate) fn evaluate(&self, stage: &Stage, ww: &Rc<Matrix>) -> Result<Evaluated, Stopped> {
         let model = self.model(stage, ww);
         let analysis = self.definition.analysis();
@@ -483,10 +483,10 @@ impl Model<'_> {
     }
 }
 
-/// The reason why names of litmus tests never occur when a history is judged.
+/// Reason why names of litmus tests never occur when a history is judged.
 pub(crate) const NOT_A_HISTORY: &str = "definitions of memory models are not about histories";
 
-/// Combines two values of one kind.
+/// Returns the union of two values of one kind.
 fn unite(
     left: Value,
     right: &Value,

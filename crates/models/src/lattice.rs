@@ -1,4 +1,4 @@
-//! The lattice: the implications between models, and how each is known.
+//! The lattice of models: the implications between them, with the evidence for each.
 //!
 //! The definitions declare the implications (`@implies`). This module combines them: the transitive
 //! closure, the strongest of some models, and the transitive reduction for drawings. A conjecture
@@ -19,7 +19,7 @@ pub struct Implication {
     pub from: &'static str,
     /// The id of the weaker model.
     pub to: &'static str,
-    /// How the implication is known.
+    /// Standing of the implication: by definition, proved, checked or conjectured.
     pub standing: Standing,
 }
 
@@ -29,7 +29,7 @@ pub struct Lattice {
     /// Ids of the models with their ranks: 0 for a model that implies no other, otherwise one more
     /// than the highest rank of an implied model.
     pub nodes: Vec<(&'static str, usize)>,
-    /// Implications that do not follow from others, conjectures included.
+    /// Implications that do not follow from others, including conjectures.
     pub edges: Vec<Implication>,
 }
 
@@ -50,12 +50,12 @@ fn models() -> impl Iterator<Item = &'static Model> {
     catalogue().iter().chain(levels())
 }
 
-/// Returns the implications as the definitions claim them.
+/// Returns the implications in the form in which the definitions state them.
 pub fn implications() -> &'static [Implication] {
     &IMPLICATIONS
 }
 
-/// Returns how the implication from the first model to the second is known, if it is proved.
+/// Returns the standing of the implication from the first model to the second, if it is proved.
 ///
 /// A model implies itself by definition. An implication by transitivity is proved by its steps.
 pub fn implies(from: &str, to: &str) -> Option<Standing> {
@@ -73,7 +73,7 @@ pub fn implies(from: &str, to: &str) -> Option<Standing> {
     Some(Standing::Proved { by: steps.join(", ") })
 }
 
-/// Returns the maximal ones of some models: those that no other of them implies.
+/// Returns the maximal ones of some models: those that no other given model implies.
 pub fn strongest<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     ids.iter()
         .enumerate()
@@ -95,7 +95,7 @@ pub fn lattice() -> Lattice {
         .cloned()
         .collect();
     let mut nodes: Vec<(&'static str, usize)> = models().map(|model| (model.id, 0)).collect();
-    // As many rounds as there are models settle every rank, as implication has no cycle.
+    // The number of models is a sufficient number of rounds, since implication is acyclic.
     for _ in 0..nodes.len() {
         for edge in &edges {
             let rank = |id: &str| nodes.iter().find(|node| node.0 == id).map_or(0, |node| node.1);

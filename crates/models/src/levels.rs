@@ -29,12 +29,12 @@ pub struct SingleOperations {
     pub level: &'static str,
     /// The id of the model of registers.
     pub model: &'static str,
-    /// How the equality is known.
+    /// Standing of the equality: proved or checked.
     pub standing: Standing,
 }
 
 /// Returns the levels that equal a model of registers if every transaction is a single operation
-/// and the clients bring the order of their sessions.
+/// and the clients observe session order.
 pub fn on_single_operations() -> [SingleOperations; 2] {
     let proved = |by: &str| Standing::Proved { by: by.to_owned() };
     [

@@ -1,4 +1,4 @@
-//! From text to tokens.
+//! Splits a text into tokens.
 //!
 //! Names are words of ASCII letters, digits, `_`, `.` and, between two of these, `-`, as in
 //! `po-loc`. Comments are `// ...` and `(* ... *)`, the latter nested. A line comment that starts
@@ -10,7 +10,7 @@ use consistory_diagnostic::{Cursor, Escapes, Nesting};
 
 use crate::problem::Problem;
 
-/// A kind of token; its text is found by its range.
+/// A kind of token; its text is given by its range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
     Name,
@@ -134,7 +134,7 @@ pub(crate) fn lex(text: &str) -> Lexed {
 /// Marks of one character.
 const MARKS: &str = "|\\&;*+?~()[],=_0";
 
-/// Takes a word; a `-` belongs to it if a word character follows.
+/// Reads a word; a `-` belongs to it if a word character follows.
 fn take_word(cursor: &mut Cursor<'_>) {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     loop {

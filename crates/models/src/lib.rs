@@ -2,10 +2,9 @@
 //!
 //! A model is a text in a small relational language in the style of herd's cat: sets of operations,
 //! relations between them, and checks such as `acyclic po | wr | ww | rw(ww)`. The reference
-//! evaluator decides any [`Definition`], including a user's own, on any small history. It is a
-//! plain implementation with bit matrices over all operations, and it produces a certificate for
-//! each verdict. The fast deciders are optimisations of a definition and are tested to be equal to
-//! it.
+//! evaluator decides any [`Definition`], including a user's, on any small history. It is a simple
+//! implementation with bit matrices over all operations, and it produces a certificate for each
+//! verdict. The fast deciders are optimisations of a definition, and tests compare the two.
 //!
 //! ```
 //! use consistory_history::{Action, HistoryBuilder};
@@ -39,8 +38,8 @@
 //! and the implications between them in the [`lattice`](lattice()). `consistory-definition` holds
 //! the types of a parsed definition.
 //!
-//! Read next: `docs/definition-language.md` for the language, `models/` for the definitions, and
-//! `consistory-registers` for the deciders that take large histories.
+//! Next, see `docs/definition-language.md` for the language, `models/` for the definitions, and
+//! `consistory-registers` for the deciders of large histories.
 
 // The language.
 mod hints;

@@ -1,11 +1,11 @@
 //! Memory models: definitions over the events of litmus tests.
 //!
 //! The language is the same, with cat's names: `rf` and `co` instead of `wr` and `ww`, `fr`,
-//! `po-loc`, `rmw`, `addr`, `data`, `ctrl` and kinds of fences. `po` leaves out initial writes.
-//! Instead of the store order `co`, a definition may quantify over total orders of all operations
-//! that start with the initial writes. `with mo from total-orders` declares one memory order, of
-//! which `co` is then a part; `with view from thread-orders` declares one order per thread, and
-//! `view(S)` is the union of the orders of the threads of the operations in `S`. A
+//! `po-loc`, `rmw`, `addr`, `data`, `ctrl` and kinds of fences. `po` does not contain initial
+//! writes. Instead of the store order `co`, a definition may quantify over total orders of all
+//! operations that start with the initial writes. `with mo from total-orders` declares one memory
+//! order, which then contains `co`; `with view from thread-orders` declares one order per thread,
+//! and `view(S)` is the union of the orders of the threads of the operations in `S`. A
 //! read-modify-write is one operation, in both `R` and `W`.
 //!
 //! A [`MemoryModel`] does not apply to histories, so [`evaluate`](crate::evaluate()) does not take
@@ -58,7 +58,7 @@ impl MemoryModel {
     }
 }
 
-/// The prelude, which every definition of a memory model can use.
+/// Prelude of every definition of a memory model.
 const PRELUDE: &str = include_str!("../models/litmus/prelude.cat");
 
 macro_rules! embedded {
@@ -67,14 +67,14 @@ macro_rules! embedded {
     };
 }
 
-/// The ids of the models, from strong to weak, the store-atomic ones first.
+/// Ids of the models, from strong to weak, the store-atomic ones first.
 const MODELS: [(&str, &str); 10] =
     embedded!["sc", "ibm370", "tso", "pso", "pslo", "rmo", "ntso", "npso", "nrmo", "sober"];
 
 /// Files that the models include.
 const LIBRARY: [(&str, &str); 2] = embedded!["memory-order", "views"];
 
-/// herd's own files, which are empty here because the prelude has their definitions.
+/// herd's own files, which are empty here because the prelude contains their definitions.
 const HERD: [&str; 6] =
     ["stdlib.cat", "cos.cat", "fences.cat", "filters.cat", "x86fences.cat", "bell.cat"];
 
@@ -88,7 +88,7 @@ static CATALOGUE: LazyLock<Vec<MemoryModel>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Returns the memory models that come with Consistory.
+/// Returns the built-in memory models.
 pub fn memory_models() -> &'static [MemoryModel] {
     &CATALOGUE
 }
@@ -100,8 +100,8 @@ pub fn find_memory_model(id: &str) -> Option<&'static MemoryModel> {
 
 /// Reads a user's memory model, in this language or in herd's cat.
 ///
-/// `file` is the name that diagnostics show. The models that come with Consistory can be included,
-/// as `"tso.cat"`, and so can herd's own files; `include` returns the text of any other file.
+/// `file` is the name in diagnostics. The built-in models can be included, as `"tso.cat"`, and so
+/// can herd's own files; `include` returns the text of any other file.
 pub fn load_memory_model(
     file: &str,
     text: &str,

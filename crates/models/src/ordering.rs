@@ -1,4 +1,4 @@
-//! Finds the checks that put the writes of a key in order.
+//! Finds the checks that determine the order of a key's writes.
 //!
 //! If a relation must be acyclic and always contains the store order, a path in it from one write
 //! to another settles their order: the opposite order would close a cycle. Whether a term contains
@@ -18,7 +18,7 @@ pub(crate) fn contains_order(
         Term::Variable(variable) => {
             let binding = |&&(name, _): &&(VariableId, TermId)| name == *variable;
             if let Some(place) = arguments.iter().rposition(|pair| binding(&pair)) {
-                // The argument is meant as it is outside the call.
+                // The argument is evaluated outside the call.
                 let (_, argument) = arguments[place];
                 let inner = arguments.split_off(place);
                 let contains = contains_order(program, argument, arguments);
@@ -43,7 +43,7 @@ pub(crate) fn contains_order(
         Term::Plus(term) | Term::Star(term) | Term::Optional(term) => {
             contains_order(program, *term, arguments)
         }
-        // No two writes of one key are of one transaction.
+        // Two writes of one key never belong to the same transaction.
         Term::Difference(term, without) => {
             matches!(program.term(*without), Term::Base(Base::Transaction))
                 && contains_order(program, *term, arguments)

@@ -12,7 +12,7 @@ use crate::lexer::{Keyword, Lexeme, Token};
 use crate::problem::Problem;
 use crate::syntax::{Binding, Expr, ExprKind, File, Group, Ident, Statement};
 
-/// Maximum nesting depth of expressions.
+/// Largest nesting depth of expressions.
 const DEPTH_LIMIT: usize = 100;
 
 /// Parses one file; problems are appended to `problems`.
@@ -49,7 +49,7 @@ struct Parser<'a> {
     problems: &'a mut Vec<(Range<usize>, Problem)>,
 }
 
-/// Infix operators by strength.
+/// Infix operators with their strengths.
 const INFIX: [(char, u8); 5] = [('|', 1), (';', 2), ('\\', 3), ('&', 4), ('*', 5)];
 
 impl Parser<'_> {
@@ -59,7 +59,7 @@ impl Parser<'_> {
             Token::Keyword(Keyword::Let) => {
                 self.at += 1;
                 let group = self.group()?;
-                // cat allows an `in` after a definition of the outermost level.
+                // cat allows `in` after an outermost definition.
                 self.eat(Token::Keyword(Keyword::In));
                 Ok(Statement::Let(group))
             }
@@ -120,7 +120,7 @@ impl Parser<'_> {
         Ok(Statement::Check { kind, expr, name, span: self.span_from(start) })
     }
 
-    /// Parses what follows `let`.
+    /// Parses the bindings after `let`.
     fn group(&mut self) -> Parsed<Group> {
         let recursive = self.eat(Token::Keyword(Keyword::Rec));
         let mut bindings = Vec::new();
@@ -185,7 +185,7 @@ impl Parser<'_> {
 
     fn infix_operator(&self) -> Option<(char, u8)> {
         let Token::Mark(mark) = self.peek() else { return None };
-        // A `*` that is a closure was taken with its operand.
+        // A `*` that is a closure was parsed with its operand.
         INFIX.into_iter().find(|&(operator, _)| operator == mark)
     }
 
@@ -218,7 +218,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns whether the token after the next starts an operand on which `*` could act.
+    /// Checks whether the token after the next one starts an operand of a binary `*`.
     fn operand_follows(&self) -> bool {
         let next = self.lexemes.get(self.at + 1).map_or(Token::End, |lexeme| lexeme.token);
         matches!(

@@ -6,15 +6,15 @@
 //!
 //! - whether a `let rec` has a least solution that iteration finds: it does if no name of the group
 //!   occurs negatively in it;
-//! - whether a violation found with a part of `wr` or `ww` remains one whatever is added: it does
-//!   if neither occurs negatively in a check, and then a search may prune;
+//! - whether a violation found with a part of `wr` or `ww` remains one when pairs are added: it
+//!   does if neither occurs negatively in a check, and then a search may prune;
 //! - which names depend on `ww` at all, so that the others are evaluated once.
 //!
-//! Indeterminate writes count only if something reads from them, so the predefined sets and
-//! relations grow with `wr` too. Whether a pair of counting operations is in `po \ (W * R)` does
-//! not change when more operations count, but `po \ (po ; po)` shrinks. Therefore a predefined name
-//! has one symbol where only the pair itself matters, and another below an operator that looks at
-//! other operations.
+//! Indeterminate writes count only if they are read from, so the predefined sets and relations grow
+//! with `wr` too. Whether a pair of counting operations is in `po \ (W * R)` does not change when
+//! more operations count, but `po \ (po ; po)` shrinks. Therefore a predefined name has one symbol
+//! if only the pair itself matters, and another one below an operator that depends on other
+//! operations.
 
 use consistory_definition::{
     Analysis, Base, FunctionId, Group, Program, Pruning, Term, TermId, VariableId,
@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use crate::problem::Problem;
 use crate::resolve::Problems;
 
-/// Maximum nesting depth of calls and expressions together; it bounds every recursion over terms.
+/// Largest nesting depth of calls and expressions together; it bounds every recursion over terms.
 const DEPTH_LIMIT: usize = 400;
 
 /// A symbol that can occur in a term.
@@ -32,14 +32,14 @@ const DEPTH_LIMIT: usize = 400;
 enum Symbol {
     Wr,
     Ww,
-    /// The set of operations that count, where only the operations of the pair matter.
+    /// The set of operations that count, if only the operations of the pair matter.
     Counting,
-    /// The set of operations that count, where other operations matter too.
+    /// The set of operations that count, if other operations matter too.
     CountingElsewhere,
     Variable(VariableId),
 }
 
-/// Symbols by sign, each with a position where it occurs.
+/// Symbols by sign, each with a position of an occurrence.
 #[derive(Clone, Debug, Default)]
 struct Polarity {
     positive: FxHashMap<Symbol, TermId>,
@@ -62,7 +62,7 @@ impl Polarity {
         self.depth = self.depth.max(other.depth);
     }
 
-    /// Swaps the signs. A term that depends on the pair alone still does so under a complement.
+    /// Swaps the signs. A term that depends only on the pair still does so under a complement.
     fn negated(mut self) -> Self {
         std::mem::swap(&mut self.positive, &mut self.negative);
         if let Some(term) = self.negative.remove(&Symbol::Counting) {
@@ -71,7 +71,7 @@ impl Polarity {
         self
     }
 
-    /// Marks the term as the operand of an operator that looks at operations outside the pair.
+    /// Marks the term as the operand of an operator that depends on operations outside the pair.
     fn looking_elsewhere(mut self) -> Self {
         if let Some(term) = self.positive.remove(&Symbol::Counting) {
             self.positive.insert(Symbol::CountingElsewhere, term);
@@ -133,7 +133,7 @@ pub(crate) fn analyse(program: &Program) -> Result<Analysis, Problems> {
 
 struct Analyser<'a> {
     program: &'a Program,
-    /// Known signs of the variables; a variable without an entry stands for itself.
+    /// Known signs of the variables; a variable without an entry represents itself.
     variables: FxHashMap<VariableId, Polarity>,
     functions: Vec<Polarity>,
     /// Whether a term that may depend on a choice was negated.
@@ -193,7 +193,7 @@ impl Analyser<'_> {
         let program = self.program;
         let mut polarity = match program.term(id) {
             Term::Base(Base::Wr) => Polarity::of(Symbol::Wr, id),
-            // The commit order is chosen as a store order is.
+            // The commit order is chosen like a store order.
             Term::Base(Base::Ww | Base::CommitOrder) => Polarity::of(Symbol::Ww, id),
             Term::Base(Base::EmptySet | Base::EmptyRelation) => Polarity::default(),
             Term::Base(_) => Polarity::of(Symbol::Counting, id),

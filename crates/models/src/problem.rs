@@ -31,7 +31,7 @@ pub(crate) enum Problem {
     /// A text that is too long.
     #[error("the definition is longer than {limit} bytes")]
     TooLong {
-        /// Maximum length.
+        /// Largest length in bytes.
         limit: usize,
     },
     /// An undefined name.
@@ -57,9 +57,9 @@ pub(crate) enum Problem {
     WrongArity {
         /// The function.
         name: String,
-        /// The expected number.
+        /// Expected number.
         expected: usize,
-        /// The given number.
+        /// Given number.
         found: usize,
     },
     /// A set where a relation is needed, or the other way round.

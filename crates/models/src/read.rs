@@ -9,8 +9,8 @@ use crate::resolve::{Dialect, Problems, Resolved, diagnostics, resolve};
 
 /// Parses a definition in one of the dialects; `include` returns the text of an included file.
 ///
-/// `file` is the name that diagnostics show. All errors of syntax and names are reported at once;
-/// if there are none, all errors of recursion and metadata.
+/// `file` is the name in diagnostics. All errors of syntax and names are reported at once; if there
+/// are none, all errors of recursion and metadata.
 pub(crate) fn read_definition(
     dialect: Dialect,
     file: &str,
@@ -47,7 +47,7 @@ fn add_metadata(
         "name" => metadata.name = Some(value),
         "source" => metadata.source = Some(value),
         "meaning" => {
-            // A sentence may go over several lines.
+            // A sentence may extend over several lines.
             match &mut metadata.meaning {
                 Some(sentence) => {
                     sentence.push(' ');

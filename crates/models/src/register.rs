@@ -1,4 +1,5 @@
-//! Histories as the evaluator sees them: reads, writes, and the candidate sources of each read.
+//! Histories in the form that the evaluator uses: reads, writes, and the candidate sources of each
+//! read.
 //!
 //! For a definition about registers every operation is its own unit. For one about transactions
 //! (see [`crate::transactions`]) the unit of an operation is its transaction, which counts or does
@@ -16,7 +17,7 @@ pub(crate) enum BadRead {
     Future { read: usize, write: usize },
 }
 
-/// The roles that an operation has once it counts.
+/// Roles of an operation if it counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Role {
     pub(crate) reads: bool,
@@ -25,14 +26,14 @@ pub(crate) struct Role {
 }
 
 impl Role {
-    /// Returns whether the operation has any role.
+    /// Checks whether the operation has any role.
     pub(crate) fn is_any(self) -> bool {
         self.reads || self.writes || self.is_fence
     }
 }
 
-/// A history as the evaluator sees it. Operations are numbered as [`OpId`]s are, initial writes
-/// after the recorded operations.
+/// A history in the form that the evaluator uses. Operations are numbered like [`OpId`]s, with
+/// initial writes after the recorded operations.
 #[derive(Debug)]
 pub(crate) struct Register<'a> {
     pub(crate) history: &'a History,
@@ -41,17 +42,17 @@ pub(crate) struct Register<'a> {
     pub(crate) roles: Vec<Role>,
     /// Writes that each operation may have read from; empty unless it reads.
     pub(crate) candidates: Vec<Vec<usize>>,
-    /// Writes of each key, indeterminate ones too, the initial one first.
+    /// Writes of each key, including indeterminate ones, the initial one first.
     pub(crate) writes: Vec<Vec<usize>>,
-    /// Whether an operation counts only if something reads from its unit.
+    /// Whether an operation counts only if its unit is read from.
     pub(crate) is_uncertain: Vec<bool>,
-    /// Whether something may have read from an operation that may not count.
+    /// Whether an operation that may not count may have been read from.
     pub(crate) has_uncertain: bool,
     /// Unit of each operation: itself, or the number of its transaction.
     pub(crate) unit_of: Vec<usize>,
     /// Operations of each unit that have a role.
     pub(crate) members: Vec<Vec<usize>>,
-    /// Pairs of writes that lists put in order; empty for registers.
+    /// Pairs of writes that are ordered by lists; empty for registers.
     pub(crate) listed: Vec<(usize, usize)>,
     /// A read that violates every model, if there is one.
     pub(crate) bad_read: Option<BadRead>,
@@ -96,7 +97,7 @@ fn returned_before(history: &History, before: OpId, after: OpId) -> bool {
 }
 
 impl<'a> Register<'a> {
-    /// Returns the view of a definition about registers.
+    /// Returns the view for a definition about registers.
     pub(crate) fn new(history: &'a History) -> Self {
         let size = history.len() + history.key_count();
         let all = || (0..size).map(OpId::new);
@@ -149,12 +150,12 @@ impl<'a> Register<'a> {
         OpId::new(at)
     }
 
-    /// Returns the key that an operation acts on.
+    /// Returns the key that an operation accesses.
     pub(crate) fn key(&self, at: usize) -> Option<KeyId> {
         self.history.key_of(OpId::new(at))
     }
 
-    /// Finds a read that violates every model whatever is chosen.
+    /// Finds a read that violates every model under all choices.
     fn find_bad_read(&self) -> Option<BadRead> {
         let reads = || (0..self.size).filter(|&at| self.roles[at].reads);
         let thin_air = reads().find(|&read| self.candidates[read].is_empty());
@@ -186,8 +187,7 @@ impl<'a> Register<'a> {
     }
 
     /// Returns the operations that count if the reads have the sources that `wr_of` returns (`None`
-    /// while nothing is chosen): the ones that took effect, and the units that something reads
-    /// from.
+    /// while nothing is chosen): those that took effect, and those of units that are read from.
     pub(crate) fn counting(&self, wr_of: &[Option<usize>]) -> Set {
         let mut set = Set::empty(self.size);
         for at in 0..self.size {

@@ -14,7 +14,7 @@ use crate::parser::parse;
 use crate::problem::Problem;
 use crate::syntax::{self, Binding, Expr, ExprKind, Ident, Statement};
 
-/// Maximum length of a file, in bytes.
+/// Largest length of a file, in bytes.
 pub(crate) const LENGTH_LIMIT: usize = 1 << 18;
 
 /// Largest number of files that a definition may include.
@@ -73,7 +73,7 @@ pub(crate) fn resolve(
             for (name, base) in Base::of_litmus() {
                 resolver.bind(name, Entity::Base(base));
             }
-            // cat has a store order without being told.
+            // cat always has a store order.
             resolver.program.has_store_order = true;
             resolver.file("prelude.cat", prelude);
         }
@@ -111,7 +111,7 @@ pub(crate) fn diagnostics(files: &[SourceFile], mut problems: Problems) -> Diagn
 /// The set of predefined names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Dialect {
-    /// The names of histories: `wr`, and `ww` where it is declared.
+    /// The names of histories: `wr`, and `ww` if it is declared.
     Histories,
     /// The names of litmus tests, as in herd's cat: `rf`, `co` and the definitions of the prelude.
     Litmus { prelude: &'static str },
@@ -125,9 +125,9 @@ enum Entity {
     Function(FunctionId),
     /// `domain` or `range`.
     Projection(fn(TermId) -> Term),
-    /// The orders that threads see, applied to a set.
+    /// The orders that threads observe, applied to a set.
     Views,
-    /// A name whose definition has a problem.
+    /// A name whose definition has an error.
     Unknown,
 }
 
@@ -242,7 +242,7 @@ impl Resolver<'_> {
         if self.open_files.iter().any(|open| open == path) {
             self.report(span.clone(), Problem::CyclicInclude { path: path.to_owned() });
         } else if self.files.iter().any(|file| file.name == path) {
-            // Its names are bound and its checks are made already.
+            // Its names are bound and its checks were added already.
         } else if self.files.len() >= FILE_LIMIT {
             self.report(span.clone(), Problem::NestedTooDeeply);
         } else {
@@ -298,7 +298,7 @@ impl Resolver<'_> {
                 self.program.has_views = true;
                 self.bind(&name.name, Entity::Views);
             }
-            // A store order is there without being declared.
+            // A store order needs no declaration.
             "store-orders" => self.bind(&name.name, Entity::Base(Base::Ww)),
             other => {
                 let expected = "`total-orders`, `thread-orders` or `store-orders`";
@@ -594,7 +594,7 @@ impl Resolver<'_> {
         self.known(Term::Base(base), base.kind(), span)
     }
 
-    /// Returns a placeholder for a term that has a problem; it can be a set or a relation.
+    /// Returns a placeholder for a term with an error; it can be a set or a relation.
     fn unknown(&mut self, span: &Span) -> TermId {
         let kind = self.kinds.fresh();
         self.push(Term::Base(Base::EmptyRelation), kind, span)
@@ -653,7 +653,7 @@ impl Resolver<'_> {
         self.problems.push((span, problem, None));
     }
 
-    /// Writes the kinds that unification found into the program; an unused name becomes a relation.
+    /// Stores the kinds found by unification in the program; an unused name becomes a relation.
     fn settle_kinds(&mut self) {
         for (variable, &kind) in self.program.variables.iter_mut().zip(&self.variable_kinds) {
             variable.kind = self.kinds.get(kind).unwrap_or(Kind::Relation);

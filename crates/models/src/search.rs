@@ -1,9 +1,9 @@
-//! Deciding a definition: the search over `wr` and `ww`.
+//! Decides a definition by a search over `wr` and `ww`.
 //!
 //! A history satisfies a definition if all its checks hold for some `wr` that the values allow and,
 //! if the definition has a store order, for some `ww`. Reads with one candidate are settled, and so
 //! are the pairs of the store order that start with an initial write. The search branches on the
-//! rest: on the reads first (fewest candidates first), then on pairs of unordered writes to one
+//! rest: first on the reads (fewest candidates first), then on pairs of unordered writes to one
 //! key.
 //!
 //! When no check can be repaired by adding to `wr` and `ww` (see [`crate::polarity`]), a violation
@@ -11,18 +11,18 @@
 //!
 //! - a pair is settled if the relation of an `acyclic` check that contains `ww` already leads from
 //!   one write to the other;
-//! - a guess: the store order read off a topological order of such a relation. If all checks hold,
+//! - a guess: a store order taken from a topological order of such a relation. If all checks hold,
 //!   the search is over;
-//! - if they do not, the pairs of the guess that the violation rests on are the ones worth
-//!   deciding. Both orders of each are tried for an immediate violation, which settles the pair;
-//!   otherwise the first is branched on.
+//! - otherwise, the pairs of the guess on which the violation depends are decided next. Both orders
+//!   of each are tried for an immediate violation, which settles the pair; otherwise the search
+//!   branches on the first pair.
 //!
 //! Otherwise (`\` or `~` over `wr` or `ww`) only complete choices are evaluated.
 //!
-//! Every violation carries an explanation and the choices it rests on. A choice on which the
-//! refutation of its branch does not rest is dropped together with its other branches
+//! Every violation contains an explanation and the choices on which it depends. A choice on which
+//! the refutation of its branch does not depend is dropped together with its other branches
 //! (conflict-directed backjumping), which keeps certificates as small as the proof allows. In the
-//! worst case the search takes exponential time; it stops when the budget does.
+//! worst case the search takes exponential time; it stops when the budget is used up.
 
 use std::rc::Rc;
 
@@ -49,11 +49,11 @@ use consistory_order::Matrix;
 /// Options of [`evaluate`].
 #[derive(Clone, Debug)]
 pub struct EvaluateOptions {
-    /// Time and memory that the evaluation may take.
+    /// Time and memory limits of the evaluation.
     pub budget: Budget,
     /// Largest number of operations of a history, without the initial writes.
     pub max_operations: usize,
-    /// The order between transactions that `so` stands for in definitions about transactions.
+    /// Order between transactions that `so` denotes in definitions about transactions.
     pub order: ClientOrder,
 }
 
@@ -136,15 +136,15 @@ struct ChoiceSearch<'a> {
     definition: &'a Definition,
     register: &'a Register<'a>,
     finals: &'a Finals,
-    /// Pairs that lists put in order.
+    /// Pairs of versions that are ordered by lists.
     listed: Vec<(usize, usize)>,
     budget: &'a Budget,
     interpreter: Interpreter<'a>,
     pruning: Pruning,
     negates_choices: bool,
-    /// The reads with a choice, fewest candidates first.
+    /// Reads with several candidates, fewest candidates first.
     open_reads: Vec<usize>,
-    /// The relations of checks that contain `ww`, so that a path in them orders writes.
+    /// Relations of checks that contain `ww`, so that a path in them orders writes.
     ordering: Vec<TermId>,
     frames: Vec<Frame>,
     state: State,
@@ -234,7 +234,7 @@ impl<'a> ChoiceSearch<'a> {
             }
             let Some(writes) = unordered else { return Ok(Node::Solved(self.state.clone())) };
             match evaluated {
-                // Nothing is known before the store order is complete.
+                // Nothing can be evaluated before the store order is complete.
                 None => return Ok(Node::Branch(Choice::Order { writes })),
                 Some(evaluated) => {
                     if self.settle_by_paths(&evaluated)? {
@@ -262,7 +262,7 @@ impl<'a> ChoiceSearch<'a> {
                 .filter(|&[first, second]| paths.contains(first, second))
                 .collect();
             for [first, second] in found {
-                // An earlier one may have brought this one along.
+                // An earlier pair may have implied this one.
                 if !self.state.ww.contains(first, second) {
                     self.choose(Choice::Order { writes: [second, first] }, 1, vec![None])?;
                 }
@@ -272,7 +272,7 @@ impl<'a> ChoiceSearch<'a> {
     }
 
     /// Tries the store order of a topological order. If it fails, the reason of the failure
-    /// determines which writes to order next. Returns nothing if it settled some writes itself.
+    /// determines the writes to order next. Returns `None` if it settled some writes itself.
     fn guess(&mut self, evaluated: &Evaluated) -> Result<Option<Node>, Stopped> {
         let order = match self.ordering.first() {
             Some(&term) => self.relation(evaluated, term)?.topological_order(),
@@ -306,7 +306,7 @@ impl<'a> ChoiceSearch<'a> {
         guessed
             .retain(|&(first, second)| proof.uses.contains(&Assumption::Before { first, second }));
         match guessed[..] {
-            // The guess was not to blame.
+            // The violation does not depend on the guess.
             [] => return Ok(Some(Node::Refuted(proof))),
             [(first, second)] => {
                 let choice = Choice::Order { writes: [first, second] };
@@ -441,7 +441,8 @@ impl<'a> ChoiceSearch<'a> {
                     Some(fault) => (explain(&model, &evaluated, fault, &assumed)?, Some(fault)),
                 }
             };
-        // An explanation tells what a violation rests on as far as more can only make it worse.
+        // An explanation includes the choices on which a violation depends, if more pairs can only
+        // add violations.
         for assumption in self.frames.iter().map(Frame::assumption) {
             let may_matter = match self.pruning {
                 _ if self.negates_choices => true,
@@ -475,7 +476,7 @@ impl<'a> ChoiceSearch<'a> {
         }))
     }
 
-    /// Returns whether a state fails, without a reason.
+    /// Checks whether a state fails, without an explanation.
     fn fails(&self, state: &State) -> Result<bool, Stopped> {
         let stage = self.stage(state)?;
         let ww = self.store_order(state, &stage);
@@ -483,7 +484,7 @@ impl<'a> ChoiceSearch<'a> {
             || self.interpreter.evaluate(&stage, &ww)?.fault.is_some())
     }
 
-    /// Returns the part that is evaluated once for the state's `wr`.
+    /// Returns the values that are evaluated once for the state's `wr`.
     fn stage(&self, state: &State) -> Result<Rc<Stage>, Stopped> {
         match &state.stage {
             Some(stage) => Ok(stage.clone()),
@@ -500,7 +501,7 @@ impl<'a> ChoiceSearch<'a> {
         if !self.register.is_uncertain.contains(&true) {
             return state.ww.clone();
         }
-        // A commit order is one of the first operations of transactions, which need not write.
+        // A commit order orders the first operations of transactions, which need not be writes.
         let ordered = match self.definition.program().commit_order {
             Some(_) => &stage.basics.counting,
             None => &stage.basics.writes,
@@ -578,8 +579,8 @@ impl<'a> ChoiceSearch<'a> {
         Certificate::Witness { ww, wr }
     }
 
-    /// Finds an order of the counting operations in which each read takes the last write before it:
-    /// a topological order of `po | wr | ww | rw[ww]`.
+    /// Finds an order of the counting operations in which each read returns the last write before
+    /// it: a topological order of `po | wr | ww | rw[ww]`.
     fn sequential_order(&self, state: &State) -> Option<Vec<usize>> {
         let basics = self.register.basics(self.register.counting(&state.wr_of), &state.wr_of);
         let mut relation = basics.po;
@@ -599,5 +600,5 @@ impl<'a> ChoiceSearch<'a> {
     }
 }
 
-/// Number of matrices alive at once besides those of the choices made.
+/// Number of matrices in use at once, in addition to those of the choices made.
 const MATRICES_ALIVE: usize = 64;

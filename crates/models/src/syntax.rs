@@ -12,7 +12,7 @@ pub(crate) struct Ident {
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
     pub(crate) span: Span,
-    /// Nesting depth; bounded, so that walks over the tree can recurse.
+    /// Nesting depth; bounded, so that traversals of the tree can be recursive.
     pub(crate) depth: usize,
 }
 

@@ -1,8 +1,8 @@
 //! The table of models: one row per model, of every family.
 //!
 //! The rows of registers and transactions come from their definitions; the rows of objects, whose
-//! axioms are in `consistory-spec`, are written out here. To add a model, add its definition, which
-//! makes its row; then a decider if it needs one, and a rule of the checker if it has a decider.
+//! axioms are in `consistory-spec`, are written here. To add a model, add its definition, which
+//! produces its row; then a decider if needed, and a rule of the checker if it has a decider.
 
 use std::sync::LazyLock;
 
@@ -15,17 +15,17 @@ use crate::levels::levels;
 /// A row of the table: one model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// The id by which commands name it.
+    /// Id on the command line.
     pub id: &'static str,
-    /// The family that it belongs to.
+    /// Family of the model.
     pub family: Family,
-    /// The full name.
+    /// Full name.
     pub title: String,
     /// Meaning in one sentence.
     pub meaning: String,
     /// Publication that defines it.
     pub source: String,
-    /// Patterns that a violation of the model can have.
+    /// Patterns of violations of the model.
     pub patterns: Vec<Pattern>,
 }
 
@@ -115,7 +115,8 @@ pub fn find_row(id: &str) -> Result<&'static Row, UnknownModel> {
     })
 }
 
-/// Returns the ids spelled most like `id`, or else the ids of the models whose full names are.
+/// Returns the ids most similar to `id`, or else the ids of the models whose full names are
+/// similar.
 fn similar_ids(id: &str) -> Vec<&'static str> {
     let by_id = nearest(id, table().iter().map(|row| row.id));
     if !by_id.is_empty() {
@@ -127,7 +128,7 @@ fn similar_ids(id: &str) -> Vec<&'static str> {
     rows.map(|row| row.id).collect()
 }
 
-/// Lists the ids of every family.
+/// Lists the ids of all families.
 fn every_id() -> String {
     let mut families: Vec<(Family, Vec<&str>)> = Vec::new();
     for row in table() {

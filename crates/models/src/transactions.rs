@@ -1,18 +1,18 @@
-//! Transactions as the evaluator sees them.
+//! Transactions in the form that the evaluator uses.
 //!
 //! Only the externally visible part of a transaction matters: its *external* reads, which precede
 //! any write of the key in the same transaction, and its last write of each key. All initial writes
 //! form one transaction. An aborted transaction is ignored. An indeterminate one counts if and only
-//! if something reads from it, and then only its writes count, never its reads.
+//! if an operation reads from it, and then only its writes count, never its reads.
 //!
-//! Reads that no level allows are found here, not by a definition. After a write of its own
+//! This module finds the reads that no level allows; definitions do not. After a write of its own
 //! transaction, a read must return that write (`InternalRead`); otherwise it must return the last
 //! write of its key by another transaction that counts (`AbortedRead`, `IntermediateRead`,
 //! `FutureRead`, `ThinAirRead`).
 //!
-//! A read of a list shows which transaction wrote the version, the order of all transactions before
-//! it, and that all other appends come later. Two lists that disagree, or that separate the appends
-//! of one transaction, have an `IncompatibleOrder`.
+//! A read of a list determines its source, the order of all transactions whose appends it contains,
+//! and that all other appends come later. Two lists that disagree, or that separate the appends of
+//! one transaction, are an `IncompatibleOrder`.
 
 use consistory_definition::ClientOrder;
 use consistory_history::{Action, History, Interval, KeyId, KeyKind, OpId, Status, Value, ValueId};
@@ -32,7 +32,8 @@ struct Txn {
 }
 
 impl<'a> Register<'a> {
-    /// Returns the view of a definition about transactions; the history must fit it.
+    /// Returns the view for a definition about transactions; the history must be one of
+    /// transactions.
     pub(crate) fn of_transactions(history: &'a History, order: ClientOrder) -> Self {
         let size = history.len() + history.key_count();
         let mut view = View {
@@ -87,7 +88,7 @@ fn transactions(history: &History) -> Vec<Txn> {
             Status::Ok if ops.iter().any(is_unknown) => Status::Unknown,
             status => status,
         };
-        // Nobody knows when an indeterminate transaction ended.
+        // The end of an indeterminate transaction is unknown.
         let time = history.transaction_time(&transaction).map(|time| match status {
             Status::Ok => time,
             _ => Interval { end: None, ..time },
@@ -101,7 +102,7 @@ fn transactions(history: &History) -> Vec<Txn> {
 struct View<'a> {
     register: Register<'a>,
     txns: Vec<Txn>,
-    /// Transactions whose appends a list shows.
+    /// Transactions whose appends a list contains.
     shown: Vec<usize>,
 }
 
@@ -211,7 +212,7 @@ impl View<'_> {
         if found.is_empty() { Err(self.why_nobody(txn, key, value)) } else { Ok(found) }
     }
 
-    /// Explains why no transaction can have written a value that was read.
+    /// Returns the reason why no transaction can have written a value that was read.
     fn why_nobody(&self, txn: usize, key: KeyId, value: ValueId) -> &'static str {
         let writes = |other: &usize| self.values(*other, key).any(|written| written == value);
         if self.others(txn).any(|other| writes(&other)) {
@@ -225,8 +226,8 @@ impl View<'_> {
         }
     }
 
-    /// Finds the transaction that wrote the version of a list that was read, and notes the order of
-    /// versions that the list shows; `own` are the reader's own appends so far.
+    /// Finds the transaction that wrote the version of a list that was read, and records the order
+    /// of versions in the list; `own` are the reader's own appends so far.
     fn list_source(
         &mut self,
         txn: usize,
@@ -287,7 +288,8 @@ impl View<'_> {
         Ok(vec![last])
     }
 
-    /// Notes which operations count only if something reads from them, and finds lists that disagree.
+    /// Determines the operations that count only if they are read from, and finds lists that
+    /// disagree.
     fn settle_uncertain(&mut self) {
         self.register.listed.sort_unstable();
         self.register.listed.dedup();
@@ -309,7 +311,7 @@ impl View<'_> {
         for &(first, second) in &register.listed {
             order.insert(first, second);
         }
-        // All pairs are of one key each, so a cycle means that two lists of a key disagree.
+        // All pairs belong to one key each, so a cycle means that two lists of a key disagree.
         if !order.is_acyclic() {
             order.close();
             let is_torn = |&read: &usize| {

@@ -1,11 +1,11 @@
-//! The evaluator against an independent reading of the definitions, and the lattice against both.
+//! The evaluator agrees with an independent reading of the definitions, and the lattice with both.
 
 use crate::support::plain::{Machine, brute_force, operations};
 use crate::support::{Random, Shape, every_history, history, random_history, verdict};
 use consistory_models::{catalogue, implications, load};
 use consistory_verdict::Verdict;
 
-/// Compares all models on a history, and what they imply; gives the models that it satisfies.
+/// Compares all models on a history, including implications; returns the models that it satisfies.
 fn compare(text: &str, seed: u64) -> Vec<&'static str> {
     let h = history(text);
     let mut satisfied = Vec::new();
@@ -43,7 +43,7 @@ fn every_small_history() {
 fn compare_random(shape: Shape, count: u64) {
     let satisfied: Vec<Vec<&str>> =
         (0..count).map(|seed| compare(&random_history(&mut Random(seed), shape), seed)).collect();
-    // A comparison in which a model has always the same verdict would say little.
+    // A comparison in which a model always has the same verdict would prove little.
     for model in catalogue() {
         let holds = satisfied.iter().filter(|ids| ids.contains(&model.id)).count() as u64;
         assert!(holds > 0 && holds < count, "{}: {holds} of {count}", model.id);
@@ -101,7 +101,7 @@ fn what_the_machines_accept() {
     assert!(!Machine::accepts(&ops("t0: w(x,1) f r(y,0)\nt1: w(y,1) f r(x,0)"), true));
 }
 
-/// A check that subtracts nothing, but by a term in which `wr` or `ww` occurs, may not prune.
+/// A check that subtracts only a term in which `wr` or `ww` occurs must not be used for pruning.
 #[test]
 fn what_may_not_prune_decides_alike() {
     let definitions = ["wr", "ww"].map(|minus| {

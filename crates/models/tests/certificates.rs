@@ -1,4 +1,4 @@
-//! Certificates hold what they promise, checked without the evaluator.
+//! Certificates are checked without the evaluator.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -31,7 +31,7 @@ fn shapes() -> impl Iterator<Item = (u64, String)> {
     })
 }
 
-/// Which write each read takes its value from, under the choices that a certificate lists.
+/// Returns the source of each read, under the choices that a certificate lists.
 fn reads_from(h: &History, chosen: &[(OpId, OpId)]) -> BTreeMap<OpId, OpId> {
     let writes = || h.ops().chain(h.keys().map(|key| h.initial_write(key)));
     h.ops()
@@ -131,7 +131,7 @@ fn a_witness_of_total_store_order_makes_both_relations_acyclic() {
     assert!(checked > 20, "{checked}");
 }
 
-/// What holds on the way to a leaf of a proof by cases.
+/// Assumptions on the path to a leaf of a proof by cases.
 #[derive(Clone, Default)]
 struct Context {
     before: Vec<(OpId, OpId)>,
@@ -232,7 +232,7 @@ fn violations_are_proved_down_to_what_is_given_or_assumed() {
         for model in catalogue() {
             if let Judgement::Violation { certificate, .. } = judge(&model.definition, &h) {
                 let mut checker = Checker { h: &h, splits: 0, derived: 0 };
-                // The seed is in the panic's message if this fails.
+                // If this fails, the message of the panic contains the seed.
                 let _on_failure = OnFailure(format!("{} of seed {seed}\n{text}", model.id));
                 checker.certificate(&certificate, &Context::default());
                 splits += checker.splits;
@@ -243,7 +243,7 @@ fn violations_are_proved_down_to_what_is_given_or_assumed() {
     assert!(splits > 50 && derived > 1_000, "{splits} {derived}");
 }
 
-/// Says what was being checked if a check fails.
+/// Prints the history being checked if a check panics.
 struct OnFailure(String);
 
 impl Drop for OnFailure {

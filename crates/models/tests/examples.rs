@@ -34,8 +34,8 @@ fn store_buffering_is_total_store_order() {
     satisfies("t0: rmw(x,0,1) r(y,0)\nt1: rmw(y,0,1) r(x,0)", &["cc", "ccv", "cm"]);
 }
 
-/// Independent reads of independent writes; two papers say that it is CCM and wCCM, but the
-/// initial writes are in the partial store order.
+/// Independent reads of independent writes: two papers claim that it satisfies CCM and wCCM, but
+/// the initial writes are in the partial store order.
 #[test]
 fn independent_reads_of_independent_writes() {
     let text = "t0: w(x,1)\nt1: w(y,1)\nt2: r(x,1) r(y,0)\nt3: r(y,1) r(x,0)";
@@ -65,8 +65,8 @@ fn coherence_of_one_variable() {
     satisfies(text, &["cc", "cm", "rmo"]);
 }
 
-/// The litmus tests of Figure 1 of Mador-Haim et al., Generating litmus tests for contrasting memory
-/// consistency models (CAV 2010), with the outcomes that they ask for as histories.
+/// The litmus tests of Figure 1 of Mador-Haim et al., Generating litmus tests for contrasting
+/// memory consistency models (CAV 2010), with their outcomes as histories.
 #[test]
 fn litmus_tests_of_the_store_atomic_models() {
     let sparc = |text: &str| {
@@ -99,8 +99,8 @@ fn read_modify_writes_are_atomic() {
     satisfies("t0: rmw(x,0,1)\nt1: rmw(x,1,2)", ALL);
 }
 
-/// Total store order as written in the papers would allow the first: reading one's own future
-/// write is ruled out for every model.
+/// Total store order as written in the papers would allow the first history: a read of a later
+/// write of its own session violates every model.
 #[test]
 fn bad_reads_rule_out_every_model() {
     for (text, pattern) in [
@@ -119,8 +119,8 @@ fn bad_reads_rule_out_every_model() {
 }
 
 /// Ten sessions in which no pair of writes is forced, but either order of the writes of z closes a
-/// cycle; with variables of its own for each side, unlike the figure in the thesis. The search may
-/// split on another variable than z, but a handful of splits must do.
+/// cycle; each side has its own variables, unlike in the thesis's figure. The search may split on a
+/// variable other than z, but a few splits must suffice.
 #[test]
 fn neither_order_of_two_writes() {
     let text = "t0: w(x,1) w(y,1) w(z,3) w(t,1)
@@ -146,7 +146,7 @@ fn neither_order_of_two_writes() {
 fn what_failed_counts_for_nothing_and_what_is_unknown_if_it_is_read() {
     // The failed write would make both reads of x violations.
     satisfies("t0: w(x,1)! w(y,1)\nt1: r(y,1) r(x,0)", ALL);
-    // An unknown write that nothing reads may be left out, one that is read may not.
+    // An indeterminate write that is not read may be left out; one that is read may not.
     satisfies("t0: w(x,1)? w(y,1)\nt1: r(y,1) r(x,0)", ALL);
     satisfies("t0: w(x,1)? w(y,1)\nt1: r(y,1) r(x,0)\nt2: r(x,1)", &["rmo", "pso"]);
     // A failed operation is not a fence.
@@ -158,7 +158,7 @@ fn what_failed_counts_for_nothing_and_what_is_unknown_if_it_is_read() {
 
 #[test]
 fn a_read_of_a_value_written_twice_needs_one_writer() {
-    // Read from t0 it is message passing gone wrong, from t2 it is fine.
+    // If the value comes from t0, message passing is violated; if it comes from t2, it is not.
     satisfies("t0: w(x,1) w(y,1)\nt1: r(y,1) r(x,0)\nt2: w(y,1)", ALL);
     satisfies("t0: w(x,1) w(y,1)\nt1: r(y,1) r(x,0)\nt2: w(x,2) w(y,1)", &["rmo", "pso"]);
     let judgement = judge(

@@ -1,4 +1,4 @@
-//! The language: what parses, what it means, and how errors look.
+//! The language: syntax, meaning and error messages.
 
 use crate::support::{history, judge, verdict};
 use consistory_diagnostic::Style;
@@ -20,7 +20,7 @@ fn definition(text: &str) -> Definition {
     load("test.cat", text, include).unwrap_or_else(|error| panic!("{}", error.render(Style::Plain)))
 }
 
-/// Asserts what is wrong with a text: a line `line:column+length message`, and its hint, for each.
+/// Asserts the errors of a text: for each, a line `line:column+length message`, and its hint.
 #[track_caller]
 fn wrong(text: &str, expected: Expect) {
     let error = load("test.cat", text, include).expect_err("the definition is wrong");
@@ -34,11 +34,11 @@ fn wrong(text: &str, expected: Expect) {
         })
         .collect();
     expected.assert_eq(&shown);
-    // Rendering must cope with every place.
+    // Rendering must support every position.
     assert!(error.render(Style::Styled).contains("error"));
 }
 
-/// Two expressions that mean the same on a history where most operators differ.
+/// Pairs of expressions with equal values on a history on which most operators differ.
 #[track_caller]
 fn same(left: &str, right: &str) {
     let h = history("t0: w(x,1) f rmw(x,1,2) r(y,0)\nt1: w(y,1) r(x,1) w(x,3)\nt2: r(x,2) r(y,1)");
@@ -309,13 +309,13 @@ fn no_input_is_too_deep() {
         let too_deep = |d: &consistory_diagnostic::Diagnostic| d.message == "nested too deeply";
         assert!(error.iter().any(too_deep), "{}", &text[..40]);
     }
-    // A function of a function of a function is bounded as well.
+    // Nested functions are bounded as well.
     let mut text = String::from("let f0(x) = x ; x\n");
     for i in 1..500 {
         text += &format!("let f{i}(x) = f{}(x | po)\n", i - 1);
     }
     assert!(load("test.cat", &format!("{text}acyclic f499(po)"), include).is_err());
-    // Long is not deep.
+    // A long expression is not a deep one.
     let long = format!("acyclic {}po", "po | ".repeat(5_000));
     assert_eq!(verdict(&definition(&long), &history("t0: w(x,1)")), Verdict::Consistent);
 }
@@ -341,11 +341,12 @@ fn errors_are_rendered_like_those_of_rustc() {
     .assert_eq(&error.to_string());
 }
 
-/// What does not prune must still decide: the complement of `wr` and `ww` in a check.
+/// Definitions that do not allow pruning are still decided: the complement of `wr` and `ww` in a
+/// check.
 #[test]
 fn definitions_that_are_not_monotone_are_decided() {
     let both = history("t0: w(x,1) w(x,2)\nt1: w(x,1) r(x,1)");
-    // Some write of each value is read by nobody, or each is: wr is a choice here.
+    // Some write of each value is not read, or each is: `wr` is a choice here.
     let unread = definition("empty (W \\ IW) \\ domain(wr)");
     assert_eq!(verdict(&unread, &both), Verdict::Violation);
     assert_eq!(
@@ -531,7 +532,7 @@ fn violations_are_derived_down_to_what_is_given() {
     );
 }
 
-/// The guide's definitions load, and its errors look as it says.
+/// The guide's definitions load, and its errors are as shown.
 #[test]
 fn the_guide_is_true() {
     let guide = include_str!("../../../docs/definition-language.md");

@@ -26,7 +26,7 @@ fn unknown_ids_get_a_hint() {
     assert_eq!(find("tos").unwrap_err().hint, "did you mean `tso`?");
     assert_eq!(find("CCV").unwrap_err().hint, "did you mean `ccv` or `cc` or `ccm`?");
     let error = find("serializability").unwrap_err();
-    assert_eq!(error.to_string(), "no model is called `serializability`");
+    assert_eq!(error.to_string(), "there is no model `serializability`");
     assert_eq!(error.hint, "there are cc, ccv, cm, ccm, wsc, sc, wccm, wtso, rmo, pso, tso");
 }
 

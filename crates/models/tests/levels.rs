@@ -17,7 +17,8 @@ use consistory_models::{
 use consistory_verdict::{Budget, Certificate, Judgement, Level, Verdict};
 use oracle::{Formulation, Order, Small};
 
-/// The levels by commit orders (Biswas and Enea): what a read knows, `ar` being the commit order.
+/// The levels by commit orders (Biswas and Enea): the transactions that a read knows, with commit
+/// order `ar`.
 const KNOWN: [(&str, &str); 7] = [
     ("rc", "txn ; wr ; (po & txn)"),
     ("ra", "causes"),
@@ -41,8 +42,8 @@ fn by_commit_orders() -> Vec<(&'static str, Definition)> {
         .collect()
 }
 
-/// Returns how many histories to try: 120 times as many if the long tests are asked for, which makes
-/// a hundred thousand random histories in all.
+/// Returns the number of histories to try: 120 times as many for the deep tests, which are then a
+/// hundred thousand random histories in total.
 fn scaled(usual: u64) -> u64 {
     if std::env::var_os("CONSISTORY_DEEP").is_some() { 120 * usual } else { usual }
 }
@@ -77,7 +78,7 @@ fn show(history: &History) -> String {
 }
 
 /// Compares the deciders with the verdicts of the definitions: all levels together, where one proof
-/// settles several, and each alone.
+/// settles several, and each level alone.
 fn compare_deciders(history: &History, order: ClientOrder, satisfied: &[&str]) {
     let order = match order {
         ClientOrder::None => consistory_verdict::ClientOrder::None,
@@ -139,8 +140,8 @@ fn compare(history: &History, order: (ClientOrder, Order)) -> Vec<&'static str> 
     satisfied
 }
 
-/// Puts brackets around operations: bit `i` says that operation `i` goes on with the transaction of
-/// the operation before it in its session.
+/// Groups operations into transactions: bit `i` states that operation `i` continues the transaction
+/// of the previous operation of its session.
 fn bracketed(history: &History, brackets: u32, statuses: &[Status]) -> History {
     let mut b = HistoryBuilder::new();
     for session in history.sessions() {
@@ -184,7 +185,7 @@ fn every_small_history_of_transactions() {
     for operations in 0..=most {
         every_history(operations, &mut |text| {
             let single = history(text);
-            // A bit for an operation that starts its session changes nothing.
+            // The bit of an operation that starts its session has no effect.
             let starts: u32 = single
                 .ops()
                 .filter(|&op| single.index_in_session(op) == 0)
@@ -192,7 +193,7 @@ fn every_small_history_of_transactions() {
             for brackets in (0..1u32 << operations).filter(|brackets| brackets & starts == 0) {
                 let history = bracketed(&single, brackets, &[]);
                 count += 1;
-                // The order of the sessions, and for the smallest histories none.
+                // Session order, and for the smallest histories no order.
                 let orders = orders();
                 let tried = if operations < most { &orders[..2] } else { &orders[1..2] };
                 for (order, brute, _) in tried {
@@ -215,7 +216,7 @@ fn every_small_history_with_aborted_and_indeterminate_transactions() {
                     let status = |n: usize| [Status::Ok, Status::Fail, Status::Unknown][n % 3];
                     let statuses = [status(statuses), status(statuses / 3), status(statuses / 9)];
                     let history = bracketed(&single, brackets, &statuses);
-                    // Fewer transactions than statuses would repeat a history.
+                    // With fewer transactions than statuses, a history would be repeated.
                     let used = history.all_transactions().count();
                     if statuses[used..].iter().any(|&status| status != Status::Ok) {
                         continue;
@@ -239,7 +240,7 @@ fn random_histories_of_every_store_and_order() {
                 let is_list = seed % 3 == 0;
                 let workload = TransactionWorkload {
                     store,
-                    // A store that promises less than is asked for makes violations too.
+                    // A store with weaker guarantees than required also produces violations.
                     order: if seed % 2 == 0 { store_order } else { StoreOrder::None },
                     sessions: 2 + (seed % 3) as u32,
                     operations: 8,

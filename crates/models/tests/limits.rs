@@ -1,4 +1,4 @@
-//! When the evaluator does not answer, and what it does not apply to.
+//! Limits of the evaluator, and histories to which it does not apply.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -60,7 +60,7 @@ pub struct Operation {
     pub is_pending: bool,
 }
 
-/// Why a history cannot be read as calls of an object.
+/// Reason why a history cannot be read as calls of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallsError {
     /// An operation is a read or write of a register, not a call.
@@ -82,7 +82,7 @@ pub enum CallsError {
         op: String,
     },
     /// The history states the final value of a key, which models of objects do not support.
-    #[error("the history gives the final value of {key}, which models of objects do not look at")]
+    #[error("the history gives the final value of {key}, which models of objects ignore")]
     FinalValue {
         /// The key.
         key: String,
@@ -250,8 +250,8 @@ impl<'h> Calls<'h> {
         self.history.value(id)
     }
 
-    /// Checks whether somewhere an operation of a session ends at the very time at which the next
-    /// one starts, so that only the session's order tells which is first.
+    /// Checks whether an operation of some session ends at the very time at which the next one
+    /// starts, so that only the session's order determines their order.
     pub fn sessions_meet(&self) -> bool {
         let mut ends: FxHashMap<(SessionId, i64), CallIndex> = FxHashMap::default();
         self.places().any(|place| {

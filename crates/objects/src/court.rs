@@ -17,13 +17,13 @@ use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 use crate::{Judgement, Options, Ruling};
 
-/// Settings of these deciders. Verdicts do not depend on them.
+/// Settings of the deciders in this crate. Verdicts do not depend on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tuning {
-    /// The search to use.
+    /// Search or decider to use.
     pub engine: Engine,
     /// Number of steps of a search for a linearization, first depth first and then in waves, before
-    /// it starts again on all threads. Histories with many calls allow more.
+    /// it is restarted on all threads. Longer histories allow more steps.
     pub alone: u64,
 }
 
@@ -37,17 +37,17 @@ pub(crate) fn threads(options: &Options) -> Threads {
     Threads::new(options.jobs, options.tuning.alone)
 }
 
-/// The search that decides.
+/// The search or decider that judges a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
-    /// The fastest decider of the model.
+    /// Fastest decider of the model.
     #[default]
     Fastest,
-    /// The paper's algorithm, for any model.
+    /// Algorithm of the paper, for any model.
     Paper {
         /// Order in which operations are tried.
         strategy: Strategy,
-        /// The visibilities to try.
+        /// Visibilities that are tried.
         visibility: Visibility,
     },
 }
@@ -59,7 +59,7 @@ pub enum Engine {
 /// violates the models that imply it.
 pub fn judge_objects(task: &Task<'_>, models: &[ObjectModel], options: &Options) -> Vec<Ruling> {
     let mut started = Instant::now();
-    // Returns the time since it was asked last.
+    // Returns the time since its previous call.
     let mut lap = || {
         let now = Instant::now();
         now - std::mem::replace(&mut started, now)
@@ -70,7 +70,8 @@ pub fn judge_objects(task: &Task<'_>, models: &[ObjectModel], options: &Options)
     if let Ok(judgement @ Judgement::Consistent(_)) = &linearizability {
         return models.iter().map(|_| Ruling::own(judgement.clone(), lap())).collect();
     }
-    // The search counts for its own model if that is asked for, else for the first that is judged.
+    // The time of the search is attributed to linearizability if that is one of the models,
+    // otherwise to the first model judged.
     let searched = if asked { lap() } else { Duration::ZERO };
     // Named models from weak to strong, then the others.
     let strength = |model: &ObjectModel| NAMED.iter().rev().position(|id| *id == model.id);

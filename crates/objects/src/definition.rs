@@ -1,4 +1,4 @@
-//! The definition of a model, executed literally: every linearization, every visibility.
+//! The definition of a model, executed literally: tries every linearization and every visibility.
 //!
 //! For each choice of the pending operations that took effect, each total order `lin` of the
 //! operations that extends `hb`, and each `vis` contained in `lin`, the axioms are evaluated as
@@ -16,12 +16,12 @@ use consistory_spec::{Atom, Left, ObjectModel};
 use crate::calls::CallIndex;
 use crate::task::Task;
 
-/// An abstract execution: the existentially quantified part of a model.
+/// An abstract execution: a linearization and a visibility relation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Execution {
-    /// The operations that took effect, in the order of the linearization.
+    /// Operations that took effect, in the order of the linearization.
     pub lin: Vec<CallIndex>,
-    /// For each of them, in the same order, the operations that it sees.
+    /// Operations visible to each operation of `lin`, in the same order.
     pub vis: Vec<Vec<CallIndex>>,
 }
 
@@ -31,7 +31,7 @@ pub const MAX_OPERATIONS_BY_DEFINITION: usize = 6;
 /// A relation over the positions of a linearization: one row per position, one bit per successor.
 type Relation = [u8; 8];
 
-/// Finds an abstract execution by which a task satisfies a model, by trying all.
+/// Finds an abstract execution by which a task satisfies a model, by trying every one.
 ///
 /// # Panics
 ///
@@ -143,7 +143,7 @@ fn returns_hold(task: &Task<'_>, lin: &[CallIndex], vis: &Relation) -> bool {
     })
 }
 
-/// Returns the return value of an operation after a context, by the specification.
+/// Returns the return value that the specification gives for an operation after a context.
 fn specified(task: &Task<'_>, context: &[CallIndex], op: CallIndex) -> Option<Value> {
     let mut state = task.object().initial();
     for &place in context.iter().filter(|&&place| !task.is_read_only(place)) {

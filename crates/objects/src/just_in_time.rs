@@ -13,8 +13,8 @@
 //! - A pending operation is linearized only if it changes the state, and a configuration fails if a
 //!   failed one differs from it only in having used fewer pending operations.
 //! - A configuration is dropped if the specification shows that an operation that changes no state
-//!   cannot return its value, whatever is linearized before it. This is checked for open operations
-//!   and for as many that return next.
+//!   cannot return its value, whichever operations are linearized before it. This is checked for
+//!   the open operations and for the operations of the next returns.
 //! - Only operations that may affect the returning one, or another one that is tried, are
 //!   linearized next, as far as the specification tells ([`PlainSteps::choose`]). This check takes
 //!   time, so it starts only when a search turns out to be hard.
@@ -46,7 +46,7 @@ use crate::small_set::SmallSet;
 use crate::task::Task;
 use crate::wave_search::search_in_waves;
 
-/// Histories with at most so many operations are always searched depth first.
+/// Number of operations up to which a history is always searched depth first.
 const SMALL_HISTORY_OPERATIONS: u64 = 64;
 /// Largest number of furthest attempts that are kept.
 pub(crate) const MAX_ATTEMPTS_KEPT: usize = 8;
@@ -81,7 +81,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Builds a pool of so many threads, the caller's included, that join a search after some
+    /// Builds a pool of `jobs` threads, the caller's included, that join a search after `alone`
     /// steps.
     pub(crate) fn new(jobs: usize, alone: u64) -> Self {
         Threads { free: AtomicUsize::new(jobs.max(1) - 1), alone }
@@ -92,7 +92,7 @@ impl Threads {
         self.free.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes the caller's own thread back; no other caller holds it.
+    /// Takes the caller's own thread back; no other caller uses it.
     pub(crate) fn come_back(&self) {
         self.free.fetch_sub(1, Ordering::Relaxed);
     }
@@ -139,8 +139,8 @@ pub(crate) fn linearize(
     Ok(found.expect("a search without a limit comes to its end"))
 }
 
-/// Searches for a linearization of a task's operations within a number of steps, if there is a
-/// limit; `None` if these were too few.
+/// Searches for a linearization of a task's operations, within a number of steps if there is a
+/// limit; `None` if the limit was reached.
 pub(crate) fn linearize_within(
     task: &Task<'_>,
     budget: &Budget,
@@ -211,7 +211,7 @@ pub(crate) struct JustInTimeSearch<'a, 'h, const W: usize, S = Interned<State>> 
     /// Slots of pending operations.
     pending_slots: SmallSet<W>,
     seen: FxHashSet<Configuration<W>>,
-    /// The explored configurations without their pending operations, each with the minimal sets of
+    /// Explored configurations without their pending operations, each with the minimal sets of
     /// pending operations that were used.
     used_up: FxHashMap<Configuration<W>, Vec<SmallSet<W>>>,
     stack: Vec<JustInTimeFrame<W>>,
@@ -220,7 +220,7 @@ pub(crate) struct JustInTimeSearch<'a, 'h, const W: usize, S = Interned<State>> 
     is_hard: bool,
     furthest: u32,
     attempts: Vec<(Vec<CallIndex>, CallIndex)>,
-    /// How far configurations lead, if all of them are known to fail.
+    /// Furthest return that each configuration reaches, if all configurations are known to fail.
     failed: Option<&'a Failed<W>>,
 }
 
@@ -267,7 +267,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         }
     }
 
-    /// Searches for at most so many steps; `None` if the search has not ended.
+    /// Searches for at most `most` steps; `None` if the search has not ended.
     fn run(mut self, most: u64) -> Result<Option<Linearization>, Stopped> {
         let Reached::Before(start) = self.steps.start() else {
             return Ok(Some(Linearization::Found(self.steps.order)));
@@ -278,7 +278,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         let mut count = 0;
         while let Some(frame) = self.stack.last() {
             if self.failed.is_some() && self.attempts.len() == MAX_ATTEMPTS_KEPT {
-                // These cannot get further.
+                // The remaining candidates cannot get further.
                 break;
             }
             if count >= most {
@@ -327,7 +327,7 @@ impl<'a, 'h, const W: usize, S: States> JustInTimeSearch<'a, 'h, W, S> {
         Ok(Some(Linearization::Stuck { stuck, attempts: self.attempts }))
     }
 
-    /// Checks whether a configuration may lead as far as any, as far as this is known.
+    /// Checks whether a configuration may reach the furthest return; true if this is unknown.
     fn leads_far(&self, configuration: &Configuration<W>) -> bool {
         let reach = self.failed.and_then(|failed| failed.reach(configuration));
         reach.is_none_or(|reach| reach >= self.furthest)

@@ -1,13 +1,13 @@
 //! Visibility levels of methods, inferred from a batch of histories.
 //!
-//! Initially every method is assumed to see everything linearized before it. A history that this
-//! does not explain lowers levels: among all assignments that explain it, one with the fewest steps
-//! down is chosen, and among those one that first lowers methods that change nothing, because reads
-//! are more likely to be weak than writes. A history that satisfies an assignment satisfies every
-//! lower one, so earlier histories stay explained.
+//! Initially every method is assumed to see all operations linearized before it. A history that
+//! these levels do not explain lowers them: among all assignments that explain it, one with the
+//! fewest lowering steps is chosen, and among those one that first lowers methods that change no
+//! state, because reads are more likely to be weak than writes. A history that satisfies an
+//! assignment satisfies every lower one, so earlier histories stay explained.
 //!
-//! If there is a choice, the result depends on the order of the histories. It is an upper bound:
-//! more histories can only lower it.
+//! If several assignments qualify, the result depends on the order of the histories. It is an upper
+//! bound: more histories can only lower it.
 
 use std::collections::BTreeMap;
 
@@ -43,11 +43,11 @@ impl Levels {
 /// Effect of a history on the levels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Inference {
-    /// The levels explain the history.
+    /// The levels explain the history unchanged.
     Kept,
     /// These methods were lowered.
     Lowered(Vec<(Box<str>, Level)>),
-    /// Even the weakest levels do not explain it.
+    /// Even the weakest levels do not explain the history.
     Unexplained,
 }
 
@@ -78,7 +78,7 @@ pub fn infer_levels(
     if !explains(&weakest)? {
         return Ok(Inference::Unexplained);
     }
-    // Methods that change nothing come first: `lowered` starts with the first.
+    // Methods that change no state come first, because `lowered` lowers the first methods first.
     let is_writer = |method: &str| !task.object().is_read_only(method, None);
     let mut order: Vec<&str> = methods.iter().map(|method| &**method).collect();
     order.sort_by_key(|method| (is_writer(method), *method));

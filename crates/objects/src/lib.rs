@@ -19,21 +19,21 @@
 //! assert_eq!(ruling.judgement.verdict().as_str(), "violation");
 //! ```
 //!
-//! Most users want the package `consistory`, which reads histories, judges them and has every verdict
-//! checked. This crate is what it asks about objects.
+//! Most users want the package `consistory`, which reads histories, judges them and has every
+//! verdict checked. It uses this crate to judge calls of objects.
 //!
-//! To read the code, begin with `calls` and `task` (the question) and `definition` (the answer by
-//! brute force, with which everything is compared). Then:
+//! To read the code, begin with `calls` and `task` (the input) and `definition` (a brute-force
+//! evaluator, with which everything is compared). Then:
 //!
-//! | technique | where |
+//! | technique | modules |
 //! | --- | --- |
 //! | just-in-time search for a linearization (Wing and Gong, Lowe) | `just_in_time`, its steps in `plain_steps` |
-//! | operations that overwrite everything | `overwrites`, `overwriting_steps` |
+//! | operations that overwrite the whole state | `overwrites`, `overwriting_steps` |
 //! | the same search in waves, and on all threads | `wave_search`, `parallel_search` |
-//! | polynomial deciders where no value repeats | `monitors` |
+//! | polynomial deciders for histories in which no value repeats | `monitors` |
 //! | weak models: linearizations and minimal visibilities (Emmi and Enea) | `visibility` |
 //! | parts of an object, shortest failing prefixes, certificates | `linearizability`, `court` |
-//! | calls judged as they come, in bounded memory | `online` |
+//! | online checking in bounded memory | `online` |
 //!
 //! Every search runs under a `Budget` of time and memory and can stop with the reason.
 
@@ -66,7 +66,7 @@ mod shrink;
 // Polynomial deciders.
 mod monitors;
 
-// Calls judged as they come.
+// Online checking.
 mod online;
 
 pub use calls::{CallIndex, Calls, CallsError, MethodId, Operation};
@@ -84,5 +84,5 @@ pub use visibility::{Strategy, Visibility, instead};
 pub type Judgement = consistory_verdict::Judgement<consistory_verdict::ObjectCertificate>;
 /// A ruling on a model of objects.
 pub type Ruling = consistory_verdict::Ruling<consistory_verdict::ObjectCertificate>;
-/// How to decide models of objects.
+/// Options of a judgement of objects.
 pub type Options = consistory_verdict::Options<Tuning>;

@@ -2,9 +2,9 @@
 //!
 //! A large history is decided in polynomial time if a decider applies ([`crate::monitors`]).
 //! Otherwise it is searched ([`crate::just_in_time`]), part by part if every call is confined to a
-//! part of the object: linearizability is local (Herlihy and Wing), so a history is linearizable
-//! iff the calls of each part are. The proof needs that `hb` comes from intervals, so a history
-//! without times, or with operations of a session that meet, is searched as a whole.
+//! part of the object: linearizability is local (Herlihy and Wing), so a history is linearizable if
+//! and only if the calls of each part are. The proof needs that `hb` comes from intervals, so a
+//! history without times, or one in which operations of a session meet, is searched as a whole.
 //!
 //! A long part, or a history without parts, is searched by all free threads. Parts take turns of
 //! increasing length. Once a part fails, the others are searched only up to that point, since only
@@ -37,7 +37,7 @@ use crate::task::Task;
 use crate::visibility::{Explanation, Strategy, Visibility, explain};
 use crate::{Judgement, Options};
 
-/// Histories with at most so many operations are searched even if a polynomial decider applies: the
+/// Number of operations up to which a history is searched even if a polynomial decider applies: the
 /// shortest failing prefix says more than a core.
 const SMALL_HISTORY_OPERATIONS: usize = 64;
 
@@ -85,7 +85,7 @@ fn by_monitor(task: &Task<'_>) -> Option<Result<Vec<CallIndex>, Violation>> {
 enum Decided {
     /// The operations in order, each with the operation at whose return it was linearized.
     Linearizable(Vec<(CallIndex, CallIndex)>),
-    /// The search failed at an operation; an attempt did not explain the other one.
+    /// The search failed at the operation `stuck`; a furthest attempt does not explain `suspect`.
     Stuck { stuck: CallIndex, suspect: Option<CallIndex> },
     /// A polynomial decider refuted it.
     Refuted(Violation),
@@ -116,8 +116,8 @@ fn decide(
     })
 }
 
-/// Pairs each operation of a linearization with the first return among it and the later ones.
-/// Pending operations at the end are left out.
+/// Pairs each operation of a linearization with the earliest return among it and the operations
+/// after it. Pending operations at the end are left out.
 fn with_returns(task: &Task<'_>, order: &[CallIndex]) -> Vec<(CallIndex, CallIndex)> {
     let mut first: Option<CallIndex> = None;
     let mut found = Vec::with_capacity(order.len());
@@ -130,8 +130,8 @@ fn with_returns(task: &Task<'_>, order: &[CallIndex]) -> Vec<(CallIndex, CallInd
     found
 }
 
-/// Returns the operations called before the last of some returns; all others than these returns are
-/// pending.
+/// Returns the operations called before the latest of some returns; operations whose returns are
+/// not among these become pending.
 fn prefix<'h>(task: &Task<'h>, is_before: impl Fn(CallIndex) -> bool) -> HistoryPart<'h> {
     let calls = task.calls();
     let returned = calls.places().filter(|&place| !task.is_pending(place) && is_before(place));
@@ -173,11 +173,12 @@ fn find_by_parts(
     Ok(Some(found.into_iter().map(|(place, _)| prefix.place(place)).collect()))
 }
 
-/// Number of times that the end of a shortest prefix is guessed from a core, before bisection.
+/// Number of attempts to guess the end of the shortest failing prefix from a core, before
+/// bisection.
 const MAX_PREFIX_GUESSES: usize = 8;
 
-/// Builds a judgement from a core; of the shortest prefix, if polynomial deciders apply to all
-/// prefixes in question and the time suffices.
+/// Builds a judgement from a core. It refutes the shortest failing prefix, if polynomial deciders
+/// apply to all prefixes that are tried and the time suffices.
 fn refuted(task: &Task<'_>, violation: &Violation, budget: &Budget) -> Judgement {
     match shortest_refuted(task, violation, budget) {
         Some(Refuted { violation, last, before }) => {
@@ -198,9 +199,9 @@ fn core(task: &Task<'_>, violation: &Violation, prefix: Option<Prefix>) -> Judge
 /// The shortest prefix that a polynomial decider refutes.
 struct Refuted {
     violation: Violation,
-    /// The call whose return ends the prefix.
+    /// Call whose return ends the prefix.
     last: CallIndex,
-    /// An order that explains everything that returned before.
+    /// Order that explains all calls that returned before the end of the prefix.
     before: Vec<CallIndex>,
 }
 
@@ -263,20 +264,20 @@ pub(crate) fn judge_linearizability(
 /// Memory of the polynomial deciders per call, in bytes.
 const DECIDER_BYTES_PER_CALL: u64 = 256;
 
-/// The parts of a history, decided in turns of increasing length.
+/// Parts of a history, decided in turns of increasing length.
 struct PartsInTurns<'t, 'h> {
     task: &'t Task<'h>,
     budget: &'t Budget,
     threads: &'t Threads,
-    /// The number of parts.
+    /// Number of parts.
     count: usize,
-    /// The parts not yet decided.
+    /// Parts not yet decided.
     open: Vec<HistoryPart<'h>>,
-    /// The linearized operations, each with the one at whose return it was linearized.
+    /// Linearized operations, each with the operation at whose return it was linearized.
     found: Vec<(CallIndex, CallIndex)>,
-    /// Why a part is undecided.
+    /// Reason why a part is undecided.
     undecided: Option<Stopped>,
-    /// The shortest failing prefix so far.
+    /// Shortest failing prefix found so far.
     shortest: Option<FailedPart<'h>>,
 }
 
@@ -325,7 +326,8 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
         Ok(PartsDecision::Linearizable(order))
     }
 
-    /// Runs every open part for so many steps. Returns a core if its shortest prefix is unknown.
+    /// Runs the search of every open part for at most `limit` steps. Returns a core if its shortest
+    /// prefix is unknown.
     fn take_turn(&mut self, limit: Option<u64>) -> Result<Option<Violation>, Stopped> {
         let most = if self.task.len() < MIN_OPERATIONS_FOR_THREADS { 0 } else { self.count - 1 };
         let decided = decide_all(&self.open, self.budget, self.threads, most, limit);
@@ -363,7 +365,8 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
         Ok(None)
     }
 
-    /// Finds the shortest failing prefixes of parts, as long as they may be shorter than others.
+    /// Finds the shortest failing prefixes of failing parts, as long as they may be shorter than
+    /// the one found so far.
     fn find_shortest(
         &mut self,
         mut stuck: Vec<(CallIndex, Option<CallIndex>, HistoryPart<'h>)>,
@@ -391,8 +394,8 @@ impl<'t, 'h> PartsInTurns<'t, 'h> {
     }
 }
 
-/// Builds the judgement of the shortest failing prefix: an order of everything before its end, and
-/// attempts or, for a register, a few reads that refute it.
+/// Builds the judgement of the shortest failing prefix: an order of all operations before its end,
+/// and attempts or, for a register, a few reads that refute it.
 fn certified_failure(
     task: &Task<'_>,
     failure: FailedPart<'_>,
@@ -445,7 +448,7 @@ enum Evidence<'h> {
     Core(Violation),
     Attempts {
         unexplained: Unexplained,
-        /// An order of everything that returned before the last return, if one is known.
+        /// Order of all operations that returned before the last return, if one is known.
         explained: Option<Vec<OpId>>,
         part: Box<HistoryPart<'h>>,
     },
@@ -604,24 +607,24 @@ pub(crate) fn return_key(task: &Task<'_>, place: CallIndex) -> (i64, CallIndex) 
 /// Operations that form a history of their own.
 struct HistoryPart<'h> {
     task: Task<'h>,
-    /// Position of each of them among all operations.
+    /// Index of each operation among all operations of the history.
     places: Vec<CallIndex>,
 }
 
 impl<'h> HistoryPart<'h> {
-    /// Returns a violation with positions among all operations.
+    /// Converts the indices of a violation to those of the whole history.
     fn whole(&self, mut violation: Violation) -> Violation {
         violation.core.iter_mut().for_each(|place| *place = self.place(*place));
         violation
     }
 
-    /// Returns the position among all operations.
+    /// Returns the index of an operation in the whole history.
     fn place(&self, place: CallIndex) -> CallIndex {
         self.places[place.index()]
     }
 
-    /// Returns the operations called before the last of some returns; all others than these returns
-    /// are pending.
+    /// Returns the operations called before the latest of some returns; operations whose returns
+    /// are not among these become pending.
     fn until(&self, is_before: impl Fn(CallIndex) -> bool) -> HistoryPart<'h> {
         let HistoryPart { task, mut places } =
             prefix(&self.task, |place| is_before(self.place(place)));

@@ -116,7 +116,7 @@ impl<'t, 'h, S: States> TransitionTable<'t, 'h, S> {
         }
     }
 
-    /// Returns a state.
+    /// Calls a function with a state.
     pub(crate) fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R {
         self.states.look(id, look)
     }
@@ -135,20 +135,20 @@ impl<'t, 'h, S: States> TransitionTable<'t, 'h, S> {
 
 /// The known effects of invocations in states.
 ///
-/// If there are few invocations, those of a state are stored side by side.
+/// If there are few invocations, the effects in one state are stored in one row.
 struct StepTable {
-    /// Number of entries per state in `near`; 0 if all are in `far`.
+    /// Number of entries per row of `near`; 0 if all effects are in `far`.
     width: usize,
     near: Vec<Cell>,
     far: FxHashMap<(u32, u32), Cell>,
 }
 
-/// The state and the return, or one of the constants below.
+/// State and return after an invocation, or one of the constants below.
 type Cell = (u32, u32);
 
 const UNKNOWN: Cell = (u32::MAX, u32::MAX);
 const IMPOSSIBLE: Cell = (u32::MAX, 0);
-/// The most invocations whose steps are stored side by side for each state.
+/// Largest number of invocations for which effects are stored in rows.
 const MAX_INVOCATIONS_PER_ROW: usize = 16;
 
 impl StepTable {
@@ -183,27 +183,27 @@ impl StepTable {
         self.near[from + invocation as usize] = cell;
     }
 
-    /// Estimates the memory that it takes, in bytes.
+    /// Estimates the memory of the tables in bytes.
     fn memory(&self) -> u64 {
         self.near.table_bytes() + self.far.table_bytes()
     }
 }
 
-/// States, each held once and numbered.
+/// A table of distinct states, numbered in the order of insertion.
 pub(crate) trait States {
     /// Returns a state's number.
     fn number(&mut self, state: &State) -> StateId;
 
-    /// Returns a state.
+    /// Calls a function with a state.
     fn look<R>(&self, id: StateId, look: impl FnOnce(&State) -> R) -> R;
 
     /// Passes a state to a call that does not change it.
     fn ask<R>(&mut self, id: StateId, ask: impl FnOnce(&mut State) -> R) -> R;
 
-    /// Returns the number of states that were first numbered here.
+    /// Returns the number of states that were first numbered through this table.
     fn len(&self) -> usize;
 
-    /// Estimates the bytes that the tables take for these states, without the states.
+    /// Estimates the memory of the tables for these states in bytes, without the states.
     fn table_bytes(&self) -> u64;
 }
 
@@ -234,7 +234,7 @@ pub(crate) const SHARDS: usize = 64;
 
 /// Returns the shard for a hash.
 pub(crate) fn shard_of(hash: u64) -> usize {
-    // The table inside a shard uses the bits at both ends.
+    // The hash table of a shard uses the lowest and highest bits.
     (hash >> 32) as usize % SHARDS
 }
 
@@ -305,13 +305,13 @@ impl States for SharedStates<'_> {
     }
 }
 
-/// The bytes that the tables of [`Interned`] states take for each.
+/// Memory of the tables of [`Interned`] per state, in bytes.
 const BYTES_PER_ITEM: usize = size_of::<State>() + size_of::<(u64, u32)>() + 1 + size_of::<u32>();
 
-/// Things, each held once and numbered.
+/// A table of distinct items, numbered in the order of insertion.
 pub(crate) struct Interned<T> {
     items: Vec<T>,
-    /// The last item of each hash, and for each item the one before it of the same hash.
+    /// Last item of each hash; each item points to the previous one of the same hash.
     last: FxHashMap<u64, u32>,
     before: Vec<u32>,
 }
@@ -327,7 +327,7 @@ impl<T> Interned<T> {
         self.items.len()
     }
 
-    /// Estimates the bytes that the tables take, without what the items own.
+    /// Estimates the memory of the tables in bytes, without memory that the items own.
     pub(crate) fn table_bytes(&self) -> u64 {
         self.items.table_bytes() + self.last.table_bytes() + self.before.table_bytes()
     }

@@ -1,9 +1,10 @@
 //! Operations that overwrite the whole state, as a register's `write` does.
 //!
-//! No operation sees such an operation if another one comes directly after it. So as soon as one of
-//! them is linearized, all other open ones *may have been* linearized directly before it: they are
-//! settled. A settled operation may return at once, or take effect later, whichever is better. A
-//! configuration in which it is settled covers those in which it is still to be linearized, or was.
+//! An overwriting operation has no readers if another one comes directly after it. So as soon as
+//! one overwriting operation is linearized, all other open ones *may have been* linearized directly
+//! before it: they are *settled*. A settled operation may return at once, or take effect later,
+//! whichever is better. A configuration in which it is settled covers those in which it is not yet
+//! linearized, and those in which it was.
 //!
 //! ```text
 //! t0: ├────── w(1) ──────┤                 w(2) is linearized for r => 2; then w(1) is settled:
@@ -12,44 +13,44 @@
 //! ```
 //!
 //! If every operation overwrites or changes no state, as in a register without compare-and-set,
-//! more is known. An operation cannot see `w` once a write that started after `w` returned has
-//! itself returned. The remaining readers of `w` are few. Once all of them were called, `w` is
-//! closed: together with its readers that are not yet linearized it is a block that can come
-//! directly before the next overwriting operation, unnoticed by all others. So whenever one is
-//! linearized, all closed blocks are linearized with it, without a choice. The search is left with
-//! overlapping operations of equal effect, and with the time at which operations with future
-//! readers take effect.
+//! stronger rules apply. An operation cannot see `w` once a write that started after `w` returned
+//! has itself returned, so only few operations remain that may read `w`. Once all of them were
+//! called, `w` is *closed*: together with its readers that are not yet linearized it is a block
+//! that can come directly before the next overwriting operation without affecting any other
+//! operation. So whenever an overwriting operation is linearized, all closed blocks are linearized
+//! with it, without a choice. The search still has to choose among overlapping operations of equal
+//! effect, and the time at which operations with future readers take effect.
 
 use crate::calls::CallIndex;
 use crate::machine::{StateId, States, TransitionTable};
 use crate::task::Task;
 use crate::timeline::Timeline;
 
-/// Largest number of operations among which readers are searched; with more, an operation is never
-/// closed.
+/// Largest number of operations among which readers are searched; if there are more, the
+/// overwriting operation is never closed.
 const MAX_READER_CANDIDATES: usize = 1024;
 
 /// Largest number of states after pending operations for which readers are searched.
 const MAX_PENDING_STATES: usize = 64;
 
-/// The overwriting operations.
+/// Overwriting operations of a task.
 pub(crate) struct Overwrites {
-    /// Whether each operation (by position) overwrites.
+    /// Whether each operation (by position) overwrites the state.
     overwrites: Vec<bool>,
-    /// The operations that see them, if every operation overwrites or changes no state.
+    /// Readers of the overwriting operations, if every operation overwrites or changes no state.
     pub(crate) readers: Option<Readers>,
 }
 
-/// For overwriting operations, the operations that may see them.
+/// Operations that may see each overwriting operation.
 pub(crate) struct Readers {
     /// State after each overwriting operation (by position).
     after: Vec<StateId>,
-    /// Rank of the first return by which all readers of each were called.
+    /// Rank of the first return by which all readers of each operation were called.
     closed_at: Vec<u32>,
     readers: Lists,
-    /// For each operation that changes no state, the operations that it may see.
+    /// Operations that each read-only operation may see.
     seen: Lists,
-    /// Whether each of them may see further operations that are not listed.
+    /// Whether each operation may see further operations that are not listed.
     sees_more: Vec<bool>,
 }
 
@@ -102,7 +103,8 @@ fn are_plain(task: &Task<'_>, timeline: &Timeline) -> bool {
     timeline.returns.iter().chain(&timeline.pending).all(is_plain)
 }
 
-/// Checks whether all operations are confined to the same part of an object, or none to any.
+/// Checks whether all operations are confined to the same part of an object, or no operation is
+/// confined to a part.
 fn is_of_one_part(task: &Task<'_>) -> bool {
     let part = |place| {
         let call = task.invocation(place);
@@ -130,7 +132,7 @@ impl Readers {
                 false => initial,
             })
             .collect();
-        // For each position the first end of an overwriting operation there or later.
+        // First end of an overwriting operation at each position or later.
         let mut first_end = vec![i64::MAX; places.len() + 1];
         for &place in places.iter().rev() {
             let ends = overwrites[place.index()] && !task.is_pending(place);
@@ -204,7 +206,7 @@ impl Readers {
         self.after[place.index()]
     }
 
-    /// Checks whether all operations that may see an operation were called by a return.
+    /// Checks whether all operations that may see an operation were called before a given return.
     #[inline]
     pub(crate) fn is_closed(&self, place: CallIndex, at: u32) -> bool {
         self.closed_at[place.index()] <= at
@@ -216,14 +218,14 @@ impl Readers {
         self.readers.of(place)
     }
 
-    /// Returns the operations that a read-only one may see; `None` if there are more.
+    /// Returns the operations that a read-only operation may see; `None` if it may see others.
     #[inline]
     pub(crate) fn seen(&self, place: CallIndex) -> Option<&[CallIndex]> {
         (!self.sees_more[place.index()]).then(|| self.seen.of(place))
     }
 }
 
-/// A list of operations for each operation.
+/// A list of operations per operation.
 struct Lists {
     starts: Vec<u32>,
     items: Vec<CallIndex>,

@@ -15,7 +15,7 @@ use crate::small_set::SmallSet;
 /// The state after a block; no operation will see it.
 const UNSEEN: StateId = StateId(u32::MAX);
 
-/// A step from a configuration.
+/// A step from a configuration to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OverwritingStep {
     /// An operation is linearized.
@@ -34,14 +34,15 @@ pub(crate) struct OverwritingSteps<'a, 'h, const W: usize> {
     unseen: Option<Unseen>,
 }
 
-/// The fate of settled operations along a path.
+/// State of settled operations along a path of steps.
 #[derive(Default)]
 struct Unseen {
-    /// The operations in the order.
+    /// Operations that are part of the order.
     linearized: FxHashSet<CallIndex>,
-    /// For each settled operation, the position in the order before which it fits.
+    /// Position in the order before which each settled operation fits.
     room: FxHashMap<CallIndex, usize>,
-    /// Operations that returned unseen, each with the position before which it comes.
+    /// Operations that returned without readers, each with the position in the order before which
+    /// it is inserted.
     returned: Vec<(usize, CallIndex)>,
 }
 
@@ -144,7 +145,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         let StepPlan { timeline, .. } = self.plain.plan;
         let returning = timeline.returns[from.at as usize];
         let slot = timeline.slot[returning.index()] as usize;
-        // A settled operation that does not pass takes effect now.
+        // A settled operation that is chosen takes effect now.
         let mut next = *from;
         next.settled.remove(slot);
         let before = self.plain.order.len();
@@ -185,8 +186,8 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         }
     }
 
-    /// Linearizes reads, and passes the returns of operations that are linearized, or settled
-    /// without readers.
+    /// Linearizes reads, and passes the returns of operations that are linearized, and of settled
+    /// operations without readers.
     fn advance(&mut self, mut configuration: Configuration<W>) -> Reached<W> {
         let StepPlan { timeline, .. } = self.plain.plan;
         while let Some(&returning) = timeline.returns.get(configuration.at as usize) {
@@ -210,9 +211,10 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         Reached::End
     }
 
-    /// Settles the open overwriting operations, except the returning one: if that came unseen
-    /// before another, it could as well come now, and the other one later. The operation that
-    /// overwrites them is in the order at `before` or after it.
+    /// Settles the open overwriting operations, except the returning one: if the returning
+    /// operation came directly before another overwriting one, it could as well take effect now,
+    /// and the other one later. The operation that overwrites them is in the order at `before` or
+    /// after it.
     fn settle(&mut self, configuration: &mut Configuration<W>, before: usize) {
         let timeline = &self.plain.plan.timeline;
         let open = timeline.open(configuration.at as usize);
@@ -283,7 +285,8 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         }
     }
 
-    /// Forgets which operations without readers were linearized: nothing depends on them.
+    /// Removes operations without remaining readers from the set of linearized operations: nothing
+    /// depends on them.
     fn forget_spent(&self, configuration: &mut Configuration<W>) {
         let timeline = &self.plain.plan.timeline;
         if configuration.settled == SmallSet::EMPTY {
@@ -301,8 +304,8 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
     }
 
     /// Lists the returning operation and the overwriting operations that a read outside all blocks
-    /// sees at once; the one to try first comes last. Among those that lead to one state, only the
-    /// one that returns first is listed; pending ones come last.
+    /// sees at once; the one to try first comes last. Of several operations with the same resulting
+    /// state, only the one that returns first is listed; pending ones come last.
     fn list_seen(
         &mut self,
         readers: &Readers,
@@ -345,7 +348,7 @@ impl<'a, 'h, const W: usize> OverwritingSteps<'a, 'h, W> {
         }
     }
 
-    /// Returns a read that can no longer see any of the operations that it may see.
+    /// Returns a read whose possible sources can no longer be seen.
     fn unseeing(
         &mut self,
         readers: &Readers,

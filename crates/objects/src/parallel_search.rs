@@ -1,8 +1,8 @@
 //! A long depth-first search on all free threads.
 //!
 //! The configurations, steps and pruning are those of [`crate::just_in_time`]. Each thread searches
-//! everything from the first configuration on, and the threads share the configurations that fail,
-//! once all their successors were explored:
+//! from the first configuration on. The threads share every configuration that is known to fail
+//! because all its successors were explored:
 //!
 //! ```text
 //! first thread    tries the operation that returns next first, then the others in their order
@@ -129,28 +129,30 @@ impl<const W: usize> Common<'_, '_, W> {
     }
 }
 
-/// A configuration that is being explored.
+/// Configuration that is being explored.
 struct ParallelFrame<const W: usize> {
     configuration: Configuration<W>,
     /// Index of the first candidate; the last one is tried next.
     candidates_from: usize,
     /// Length of the linearization before this frame.
     length: usize,
-    /// How far the configuration leads, at most, as far as it was explored.
+    /// Upper bound, as far as the configuration was explored, on the furthest return reached from
+    /// it (as a rank).
     reach: u32,
-    /// The lowest frame that has to fail for this one to fail; itself, if there is none.
+    /// Lowest frame whose failure this frame's failure depends on; the frame itself, if there is
+    /// none.
     low: usize,
     /// Index of the first configuration above it whose failure is not yet proved.
     unproved_from: usize,
 }
 
-/// A configuration that fails if a frame that is still being explored does.
+/// Configuration that fails if a frame that is still being explored does.
 struct Unproved<const W: usize> {
     configuration: Configuration<W>,
     low: usize,
 }
 
-/// The order in which candidates are tried: as listed, reversed, or starting in between.
+/// Order in which candidates are tried: as listed, reversed, or rotated.
 #[derive(Clone, Copy)]
 struct Way(usize);
 
@@ -174,7 +176,7 @@ struct ParallelSearch<'a, 'h, const W: usize> {
     stack: Vec<ParallelFrame<W>>,
     candidates: Vec<CallIndex>,
     unproved: Vec<Unproved<W>>,
-    /// Number of configurations that it left, and an estimate of its memory.
+    /// Number of configurations that this thread has left, and an estimate of its memory.
     count: u64,
     memory: u64,
 }
@@ -260,7 +262,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         });
     }
 
-    /// Leaves the current configuration. Returns how far it leads.
+    /// Leaves the current configuration. Returns the rank of the furthest return that it can reach.
     fn leave(&mut self) -> u32 {
         let frame = self.stack.pop().expect("there is one");
         let ParallelFrame { configuration, reach, low, .. } = frame;
@@ -290,8 +292,9 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         self.count += 1;
     }
 
-    /// Checks whether a configuration need not be explored: returns the frame that has to fail for
-    /// this, if any, and how far the configuration leads at most, if that differs from the frame.
+    /// Checks whether a configuration need not be explored. Returns the frame whose failure this
+    /// depends on, if any, and an upper bound on the furthest return reached from the
+    /// configuration, if that differs from the frame's.
     fn known(&self, configuration: &Configuration<W>) -> Option<(usize, u32)> {
         let failed = &self.common.failed;
         if let Some(reach) = failed.reach(configuration) {
@@ -301,7 +304,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
             return None;
         }
         let (rest, used) = failed.divide(configuration);
-        // It differs from comparable configurations only in pending operations.
+        // A failed configuration covers others that differ from it only in pending operations.
         let divided = |other: &Configuration<W>| {
             let (other, fewer) = failed.divide(other);
             let is_near = other.at == rest.at && other.linearized == rest.linearized;
@@ -326,7 +329,7 @@ impl<'a, 'h, const W: usize> ParallelSearch<'a, 'h, W> {
         let own = self.stack.table_bytes() + self.candidates.table_bytes();
         let memory = self.count * each + own + self.steps.machine.memory();
         let all = &self.common.memory;
-        // Tables that have grown count for less than when they were about to.
+        // The estimate for a table that has grown is smaller than the estimate just before it grew.
         let memory = memory.max(self.memory);
         let before = all.fetch_add(memory - self.memory, Ordering::Relaxed);
         let all = before + memory - self.memory;
@@ -345,7 +348,7 @@ pub(crate) struct Failed<const W: usize> {
 /// A shard of the table.
 #[derive(Default)]
 struct Shard<const W: usize> {
-    /// By what is left without pending operations.
+    /// First failed configuration of each group that is equal except for pending operations.
     first: FxHashMap<Configuration<W>, FailedConfigurations<W>>,
     others: Vec<FailedConfigurations<W>>,
 }
@@ -353,11 +356,11 @@ struct Shard<const W: usize> {
 /// Data of a failed configuration.
 #[derive(Clone, Copy)]
 struct FailedConfigurations<const W: usize> {
-    /// The used pending operations.
+    /// Pending operations that were used.
     used: SmallSet<W>,
-    /// How far the configuration leads at most.
+    /// Upper bound on the furthest return reached from the configuration (as a rank).
     reach: u32,
-    /// Where another one with the same rest is; `NONE` if there is none.
+    /// Index of the next failed configuration of the same group, or `NONE`.
     next: u32,
 }
 
@@ -382,7 +385,8 @@ impl<const W: usize> Failed<W> {
         shard.lock().expect("no thread panics")
     }
 
-    /// Returns how far a configuration leads at most, if it is known to fail.
+    /// Returns the furthest return (as a rank) that a configuration can reach, if it is known to
+    /// fail.
     pub(crate) fn reach(&self, configuration: &Configuration<W>) -> Option<u32> {
         let (rest, used) = self.divide(configuration);
         let shard = self.shard(&rest);

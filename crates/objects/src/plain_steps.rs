@@ -1,8 +1,8 @@
 //! The steps of the search for a linearization: configurations and their successors.
 //!
-//! [`crate::just_in_time`] and [`crate::parallel_search`] take them depth first,
-//! [`crate::wave_search`] breadth first; the latter has other steps for objects with operations that
-//! overwrite everything ([`crate::overwriting_steps`]).
+//! [`crate::just_in_time`] and [`crate::parallel_search`] use these steps depth first,
+//! [`crate::wave_search`] breadth first; for objects with operations that overwrite the whole
+//! state, [`crate::wave_search`] uses other steps ([`crate::overwriting_steps`]).
 
 use consistory_spec::{Goal, State};
 use consistory_verdict::{Budget, Stopped};
@@ -17,16 +17,16 @@ use crate::timeline::Timeline;
 /// Number of future returns for which reads are checked.
 const RETURNS_AHEAD: usize = 64;
 
-/// A point of a search: all operations that returned before `at` are linearized.
+/// Point of a search: all operations that returned before `at` are linearized.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Configuration<const W: usize> {
-    /// The rank of the next return.
+    /// Rank of the next return.
     pub(crate) at: u32,
     pub(crate) state: StateId,
-    /// The slots of the open operations that are linearized.
+    /// Slots of the open operations that are linearized.
     pub(crate) linearized: SmallSet<W>,
-    /// The slots of the open operations that may have been linearized unseen; only overwriting
-    /// operations are.
+    /// Slots of the open operations that may have been linearized without readers; all of them are
+    /// overwriting operations.
     pub(crate) settled: SmallSet<W>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Reached<const W: usize> {
     Before(Configuration<W>),
 }
 
-/// The parts of a task that its steps depend on.
+/// Tables of a task that the steps depend on.
 pub(crate) struct StepPlan<'a, 'h> {
     pub(crate) task: &'a Task<'h>,
     pub(crate) timeline: Timeline,
@@ -57,11 +57,11 @@ impl<'a, 'h> StepPlan<'a, 'h> {
     }
 }
 
-/// Performs steps, and stores the order of linearized operations.
+/// State of a search that performs steps and records the order of linearized operations.
 pub(crate) struct PlainSteps<'a, 'h, const W: usize, S = Interned<State>> {
     pub(crate) plan: &'a StepPlan<'a, 'h>,
     pub(crate) machine: TransitionTable<'a, 'h, S>,
-    /// For each class the stamp of the last list that contained it.
+    /// Stamp of the last list that contained each class.
     stamps: Vec<u32>,
     stamp: u32,
     /// The linearized operations, each with the one at whose return it was linearized.
@@ -159,8 +159,8 @@ impl<'a, 'h, const W: usize, S: States> PlainSteps<'a, 'h, W, S> {
         })
     }
 
-    /// Lists the candidates to linearize next; the one to try first comes last, and that is the
-    /// returning operation.
+    /// Lists the candidates to linearize next; the one to try first, the returning operation, comes
+    /// last.
     pub(crate) fn list(
         &mut self,
         configuration: &Configuration<W>,

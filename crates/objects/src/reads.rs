@@ -2,10 +2,10 @@
 //!
 //! A read can be left out of a history, and so can all writes of a value that is no longer read: a
 //! linearizable history remains linearizable. So if some reads, with all writes of their values,
-//! are not linearizable, neither is the history. This certificate is small and quickly checked,
-//! although the search that found the violation had to explore many operations. The reads that
-//! returned last are tried, in increasing number; then reads are removed again, as many at a time
-//! as possible.
+//! are not linearizable, neither is the history. This certificate is small and quick to check,
+//! although the search that found the violation had to explore many operations. The last returned
+//! reads are tried, in increasing number; then reads are removed again, as many at a time as
+//! possible.
 
 use consistory_history::Value;
 use consistory_spec::Family;

@@ -1,7 +1,8 @@
 //! Histories of reads and writes as calls, of one register or of a store of several.
 //!
-//! `w(x,1)` is `write(1)`, `r(x,1)` is `read() => 1` and `rmw(x,0,1)` is `cas(0,1) => true`; where
-//! there are several keys, the key comes first. Operations keep their ids.
+//! `w(x,1)` becomes `write(1)`, `r(x,1)` becomes `read() => 1` and `rmw(x,0,1)` becomes
+//! `cas(0,1) => true`; if there are several keys, the key is the first argument. Operations keep
+//! their ids.
 
 use consistory_history::{
     Action, Call, Details, History, HistoryBuilder, KeyId, OpId, Status, Value, ValueId,

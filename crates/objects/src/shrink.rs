@@ -7,9 +7,9 @@
 //! minimised by delta debugging (Zeller and Hildebrandt 2002): whole parts of the object, halves,
 //! quarters, finally single returns.
 //!
-//! Among the calls whose returns are not needed, those are removed that no needed return depends
-//! on: each needed return must be explained by itself if time is ignored and any of the others may
-//! come before.
+//! A call whose return is not needed is removed if no needed return depends on it: each needed
+//! return must be explicable by itself if time is ignored and any of the remaining calls may come
+//! before.
 //!
 //! ```text
 //! t0: enqueue(1) @1..2   enqueue(3) @7..8        t0: enqueue(1) @1..2
@@ -20,8 +20,8 @@
 //! never have been inserted.
 //!
 //! Cost: one judgement per step, about `k log n` steps if `k` calls remain. A judgement that stops
-//! without an answer removes nothing. After the time is over, the result is the smallest history
-//! found, marked as possibly not minimal.
+//! without an answer removes nothing. When the time budget is used up, the result is the smallest
+//! violating history found so far, marked as possibly not minimal.
 
 use std::cell::Cell;
 
@@ -38,10 +38,10 @@ use crate::{Judgement, Options};
 /// Number of shares of the time, one per step, so that one hard step does not use all of it.
 const TIME_SHARES: u32 = 200;
 
-/// The rest of a violating history.
+/// A smaller violating history.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shrunk {
-    /// The operations.
+    /// Operations that remain.
     pub operations: Vec<OpId>,
     /// Whether no operation can be removed; `false` if the budget ran out before this was known.
     pub is_minimal: bool,
@@ -49,7 +49,7 @@ pub struct Shrunk {
 
 /// Shrinks a history that violates a model.
 ///
-/// `violation` is the known violation; it determines where to start.
+/// `violation` is the known violation of the whole history; the search starts from its certificate.
 pub fn shrink_object<'h>(
     task: &Task<'h>,
     model: &ObjectModel,
@@ -97,7 +97,7 @@ pub fn shrink_object<'h>(
     };
     let places = task.calls().places().filter(|&p| is_listed(task, p) || may_matter(p));
     let task = task.restricted(&places.collect::<Vec<_>>());
-    // A question that is not decided in time counts as no.
+    // A judgement that is not decided in time counts as "no violation".
     let is_minimal = Cell::new(true);
     let decide = |make: &dyn Fn() -> Task<'h>, model: &ObjectModel, expected: bool| {
         let over = options.budget.check();
@@ -118,7 +118,7 @@ pub fn shrink_object<'h>(
     }
     minimize(&mut returned, &mut violates);
 
-    // Calls that no return depends on.
+    // Calls on which no return depends are removed.
     let linearizability = ObjectModel::named("linearizability").expect("it has a name");
     let stems = |kept: &[bool], of: CallIndex| {
         let timeless = || {
@@ -171,7 +171,7 @@ fn minimize(kept: &mut Vec<bool>, will_do: &mut impl FnMut(&[bool]) -> bool) {
     minimize_but(kept, &none, will_do);
 }
 
-/// Removes as many calls as possible, except the fixed ones.
+/// Removes as many calls as possible while `will_do` holds, except the fixed ones.
 fn minimize_but(kept: &mut Vec<bool>, fixed: &[bool], will_do: &mut impl FnMut(&[bool]) -> bool) {
     let candidates = |kept: &[bool]| -> Vec<usize> {
         (0..kept.len()).filter(|&i| kept[i] && !fixed[i]).collect()

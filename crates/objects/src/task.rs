@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::calls::{CallIndex, Calls, CallsError, MethodId};
 
-/// Why a history cannot be judged as calls of an object.
+/// Reason why a history cannot be judged as calls of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TaskError {
     /// The history does not consist of calls.
@@ -57,11 +57,11 @@ struct TaskTable<'h> {
     returns: Vec<Cow<'h, Value>>,
 }
 
-/// A method as a history calls it, with so many arguments.
+/// A method of the object, resolved from a name and a number of arguments in the history.
 #[derive(Clone)]
 struct Resolved {
     name: Box<str>,
-    /// The first method of the history with this name and number of arguments.
+    /// Number of the method, distinct for each name in the specification and number of arguments.
     number: u32,
     returns: Returns,
     is_read_only: bool,
@@ -122,8 +122,8 @@ impl<'h> Task<'h> {
         Ok(Task { calls, object, table, invocation_of, returns, is_pure, is_read_only })
     }
 
-    /// Returns the same task with the returns of some operations only: all others become pending.
-    /// Positions stay the same.
+    /// Returns the same task in which only some operations have returned; all others become
+    /// pending. Positions stay the same.
     pub fn relaxed(&self, has_returned: impl Fn(CallIndex) -> bool) -> Task<'h> {
         let mut task = self.clone();
         task.calls = self.calls.relaxed(&has_returned);
@@ -200,7 +200,7 @@ impl<'h> Task<'h> {
         self.is_read_only[place.index()]
     }
 
-    /// Checks whether an operation must be in the linearization.
+    /// Checks whether an operation is pending, so that the linearization need not contain it.
     pub fn is_pending(&self, place: CallIndex) -> bool {
         self.calls.get(place).is_pending
     }
@@ -217,12 +217,13 @@ impl<'h> Task<'h> {
         methods
     }
 
-    /// Returns the number of invocation numbers.
+    /// Returns the number of distinct invocations.
     pub(crate) fn invocation_count(&self) -> usize {
         self.table.invocations.len()
     }
 
-    /// Returns the number of an operation's invocation.
+    /// Returns the number of an operation's invocation, an index below
+    /// [`invocation_count`](Task::invocation_count).
     pub(crate) fn invocation_of(&self, place: CallIndex) -> u32 {
         self.invocation_of[place.index()]
     }

@@ -12,18 +12,17 @@
 use crate::calls::CallIndex;
 use crate::task::Task;
 
-/// The returns of some operations in order, with the operations open at each.
+/// Returns of some operations in order, with the operations open at each return.
 pub(crate) struct Timeline {
-    /// The operations that returned, by return.
+    /// Operations that returned, by return.
     pub(crate) returns: Vec<CallIndex>,
-    /// For each return the index of its first operation in `open`, followed by the length of
-    /// `open`.
+    /// Index in `open` of each return's first operation, followed by the length of `open`.
     starts: Vec<u32>,
-    /// Completed operations that are open at a return, in the order of their own returns.
+    /// Completed operations that are open at each return, in the order of their own returns.
     open: Vec<CallIndex>,
-    /// The pending operations that may matter, by call.
+    /// Pending operations that may change the state, by call.
     pub(crate) pending: Vec<CallIndex>,
-    /// For each return the number of pending operations called before it.
+    /// Number of pending operations called before each return.
     pub(crate) pending_at: Vec<u32>,
     /// Slot of each operation (by position): a small number that no other operation has while it is
     /// open. Pending operations have the first slots, in order, and keep them.
@@ -32,7 +31,7 @@ pub(crate) struct Timeline {
     pub(crate) slots: usize,
     /// Rank of each operation (by position) among the returns; `u32::MAX` if it is pending.
     pub(crate) rank: Vec<u32>,
-    /// For each operation (by position), the operations before it by session order but not by time.
+    /// Operations that precede each operation (by position) in session order but not in time.
     after: Vec<Vec<CallIndex>>,
     /// Whether `after` lists any operation.
     pub(crate) has_after: bool,
@@ -44,7 +43,8 @@ const BYTES_PER_OPERATION: usize = 64;
 impl Timeline {
     /// Arranges the operations of a task.
     ///
-    /// Pending operations that change no state are left out, since they affect no other operation.
+    /// Pending operations that change no state are left out, because they affect no other
+    /// operation.
     pub(crate) fn new(task: &Task<'_>) -> Self {
         let calls = task.calls();
         let places: Vec<CallIndex> = calls.places().collect();
@@ -84,7 +84,7 @@ impl Timeline {
         timeline
     }
 
-    /// Estimates the bytes that the timeline of a task takes.
+    /// Estimates the size of a task's timeline in bytes.
     pub(crate) fn bytes(task: &Task<'_>) -> u64 {
         let calls = task.calls();
         let completed = || calls.operations().iter().filter(|op| !op.is_pending);
@@ -100,7 +100,7 @@ impl Timeline {
             }
             open += called - returned;
         }
-        // The list of open operations grows by doubling, and so do others.
+        // The list of open operations grows by doubling, as do other tables.
         (3 * open * size_of::<CallIndex>() + calls.len() * BYTES_PER_OPERATION) as u64
     }
 
@@ -157,8 +157,8 @@ impl Timeline {
 
     fn find_after(&mut self, task: &Task<'_>, places: &[CallIndex]) {
         let calls = task.calls();
-        // The last completed operations of each session: those that end last, or without times
-        // the one that was listed last.
+        // Last completed operations of each session: those with the latest end or, without times,
+        // the one listed last.
         let mut last: Vec<Vec<CallIndex>> = vec![Vec::new(); calls.history().session_count()];
         let mut after: Vec<Vec<CallIndex>> = vec![Vec::new(); calls.len()];
         for &place in places {

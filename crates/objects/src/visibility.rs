@@ -1,11 +1,12 @@
 //! Weak consistency by linearizations and minimal visibilities (Emmi and Enea, "Monitoring Weak
 //! Consistency", Figure 4 and Theorem 1).
 //!
-//! A linearization is extended operation by operation, each time by one that no unlinearized
-//! operation happens before. For the new operation, a set of operations that it sees is chosen. By
-//! the axioms, the set must contain a base and be closed; by `Ret`, the specification must produce
-//! the operation's return after it. By Theorem 1 the minimal such sets suffice, because what an
-//! operation sees can only oblige later ones to see more. If no set fits, the search backtracks.
+//! A linearization is extended operation by operation; the next operation must have no unlinearized
+//! predecessor in `hb`. For each new operation, the search chooses the set of operations that are
+//! visible to it (its *visibility*). By the axioms, the set must contain a base and be closed; by
+//! `Ret`, the specification must produce the recorded return after the visible operations. By
+//! Theorem 1 it suffices to try the minimal such sets, because a larger visibility can only oblige
+//! later operations to see more. If no set fits, the search backtracks.
 //!
 //! - An axiom `vis >= r1 ; ... ; rn` whose last relation is not `vis` defines the base: everything
 //!   that reaches the new operation by it. If the last is `vis`, then for each member the set
@@ -14,17 +15,18 @@
 //! - A minimal set contains operations that change no state only if the base or another member
 //!   requires them. So the sets are found by closing the base, and then adding operations that may
 //!   change the state one by one, smallest sets first.
-//! - If no axiom has `vis` on its right, what an operation sees affects no other operation, and any
-//!   set that fits is enough: the states that subsequences can reach are computed, with one set for
-//!   each. An operation that changes no state is then linearized as soon as a set fits (unless an
-//!   axiom composes `lin`, so that others might have to see more because of it).
+//! - If no axiom has `vis` on its right, the visibility of an operation affects no other operation,
+//!   and any set that fits is enough: the search computes the states that subsequences can reach,
+//!   with one set for each. An operation that changes no state is then linearized as soon as a set
+//!   fits (unless an axiom composes `lin`, so that later operations might have to see more because
+//!   of it).
 //! - Two orders of the same operations that differ only in the positions of operations that change
 //!   no state have the same future if their visibilities are the same; one is explored.
 //!
-//! As trees of orders, the strategies of Wing and Gong and of Lowe are the same: the first extends
-//! by any minimal operation, the second by those that are open when the first unlinearized
-//! operation returns, and these are the same operations. They differ in which is tried first: the
-//! one called first, or the one that returns first.
+//! The strategies of Wing and Gong and of Lowe explore the same tree of orders: the first extends
+//! an order by any minimal operation, the second by an operation that is open when the first
+//! unlinearized operation returns, and these are the same operations. The strategies differ in the
+//! one that they try first: the one called first, or the one that returns first.
 //!
 //! The naive strategy, which enumerates all closed sets that contain the base, large ones first and
 //! without memory, is kept as the baseline of the paper's comparison.
@@ -45,27 +47,27 @@ use crate::machine::{StateId, TransitionTable};
 use crate::small_set::SmallSet;
 use crate::task::Task;
 
-/// Which operation is tried first.
+/// Order in which the candidates for the next operation are tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Strategy {
-    /// The one that was called first (Wing and Gong).
+    /// The operation that was called first (Wing and Gong).
     WingGong,
-    /// The one that returns first (Lowe).
+    /// The operation that returns first (Lowe).
     #[default]
     JustInTime,
 }
 
-/// Which visibilities are tried.
+/// Visibilities that are tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Visibility {
-    /// Minimal ones, smallest first.
+    /// Minimal sets, smallest first.
     #[default]
     Minimal,
-    /// All, largest first: the baseline.
+    /// All sets, largest first: the baseline.
     All,
 }
 
-/// Largest number of furthest attempts that are kept.
+/// Largest number of furthest attempts kept.
 const MAX_ATTEMPTS_KEPT: usize = 8;
 /// Steps between two checks of the budget.
 const STEPS_PER_CHECK: u32 = 256;
@@ -78,7 +80,7 @@ const MAX_SUBSET_OPERATIONS: usize = 62;
 pub(crate) enum Explanation {
     /// An abstract execution that satisfies the axioms.
     Found(Execution),
-    /// There is none.
+    /// No such execution exists.
     Stuck {
         /// The operation that was never explained; among several, the one that returns last.
         stuck: CallIndex,
@@ -104,7 +106,8 @@ pub(crate) fn explain(
     }
 }
 
-/// Computes the return of an operation after an attempt, in place of the recorded one.
+/// Computes the return of the operation that an attempt does not explain, according to the
+/// specification, to be shown in place of the recorded return.
 pub fn instead(task: &Task<'_>, model: &ObjectModel, attempt: &Attempt) -> Option<Instead> {
     match task.len().div_ceil(64) {
         0..=1 => instead_in::<1>(task, model, attempt),
@@ -179,7 +182,7 @@ enum VisibilityOptions<const W: usize> {
 }
 
 impl<const W: usize> VisibilityOptions<W> {
-    /// Returns the bytes of the sets; constant during the search.
+    /// Returns the size of the sets in bytes; constant during the search.
     fn bytes(&self) -> u64 {
         match self {
             VisibilityOptions::Listed(sets) => (sets.capacity() * size_of::<SmallSet<W>>()) as u64,
@@ -188,11 +191,12 @@ impl<const W: usize> VisibilityOptions<W> {
     }
 }
 
-/// All sets that hold a base, by decreasing size.
+/// Iterator over all sets that contain a base, by decreasing size.
 struct Subsets<const W: usize> {
     base: SmallSet<W>,
     free: Vec<usize>,
-    /// The members of `free` that are left out; by increasing size.
+    /// Members of `free` left out of the next set, as a bit mask; masks with fewer bits come first.
+    /// `None` at the end.
     left_out: Option<u64>,
 }
 
@@ -204,25 +208,25 @@ struct VisibilitySearch<'a, 'h, const W: usize> {
     budget: &'a Budget,
     machine: TransitionTable<'a, 'h>,
     demands: Vec<Demand>,
-    /// Whether what an operation sees affects no other operation.
+    /// Whether the visibility of an operation affects no other operation.
     is_independent: bool,
     /// Whether configurations may be compared without the positions of operations that change no
     /// state.
     is_comparable: bool,
     hb: Vec<SmallSet<W>>,
     po: Vec<SmallSet<W>>,
-    /// The operations by return, pending ones last.
+    /// Operations by return, pending ones last.
     by_return: Vec<CallIndex>,
     rank: Vec<u32>,
     lin: Vec<CallIndex>,
     linearized: SmallSet<W>,
-    /// For each linearized operation (by place) what is linearized before it.
+    /// Operations linearized before each linearized operation, by its [`CallIndex`].
     before: Vec<SmallSet<W>>,
-    /// For each linearized operation (by place) what it sees.
+    /// Operations visible to each linearized operation, by its [`CallIndex`].
     vis: Vec<SmallSet<W>>,
     seen: FxHashSet<Box<[u64]>>,
     seen_words: u64,
-    /// Bytes of the sets under construction, and of those on the stack.
+    /// Bytes of the sets under construction.
     growing_bytes: u64,
     stack_bytes: u64,
     steps: u32,
@@ -353,7 +357,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         Ok(())
     }
 
-    /// Asks the budget for what the tables and sets take now.
+    /// Checks the estimated memory of tables and sets against the budget.
     fn check_memory(&self) -> Result<(), Stopped> {
         let relations = (4 * self.task.len() * size_of::<SmallSet<W>>()) as u64;
         let keys = self.seen.len() as u64 * BYTES_PER_ALLOCATION + 8 * self.seen_words;
@@ -431,7 +435,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         Ok(())
     }
 
-    /// Checks whether the configuration was not reached before.
+    /// Checks whether the current configuration is new.
     fn is_new(&mut self) -> bool {
         if !self.is_comparable || self.visibility == Visibility::All {
             return true;
@@ -574,7 +578,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
                 continue;
             }
             if self.fits(place, &sees) {
-                // Closing may add many operations at once: sets are not ordered by size.
+                // Closing may add many operations at once, so a set found later may be smaller.
                 minimal.retain(|larger| !sees.is_subset(larger));
                 minimal.push(sees);
                 continue;
@@ -610,7 +614,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
             let mut next: Vec<(StateId, SmallSet<W>)> = Vec::new();
             index.clear();
             if !is_forced {
-                // All of these stay, and their states differ.
+                // All of these entries stay, and their states differ.
                 let entry = size_of::<(StateId, SmallSet<W>)>() + 2 * size_of::<StateId>();
                 self.growing_bytes = reached.table_bytes() + (reached.len() * entry) as u64;
                 self.check_memory()?;
@@ -660,7 +664,8 @@ impl<const W: usize> Iterator for Subsets<W> {
     fn next(&mut self) -> Option<SmallSet<W>> {
         let left_out = self.left_out?;
         let all = (1u64 << self.free.len()) - 1;
-        // The next larger number with as many bits, or the least one with a bit more.
+        // The next larger number with the same number of one bits, or the least number with one
+        // more.
         self.left_out = if left_out == all {
             None
         } else {

@@ -4,10 +4,10 @@
 //! The configurations and steps are those of [`crate::just_in_time`], with the rules for
 //! overwriting operations ([`crate::overwriting_steps`]). A wave takes some configurations before
 //! the same return, linearizes until that return has passed, and continues with those before the
-//! next one; if there are too many, the rest waits. When a wave ends, a wider one starts from the
-//! furthest waiting configurations, and becomes narrower again once it gets further than any
-//! before. So a linearization that is easy to find is found without exploring everything, even if
-//! the first guesses were wrong, which a depth-first search corrects last.
+//! next one; if there are too many, the others wait. When a wave ends, a wider one starts from the
+//! furthest waiting configurations, and becomes narrower again once it gets further than all
+//! earlier waves. So a linearization that is easy to find is found without exploring everything,
+//! even if the first guesses were wrong, which a depth-first search corrects last.
 //!
 //! Pruning, in addition to that of [`crate::just_in_time`]: a configuration is dropped in favour of
 //! another one before the same return, in the same state, with the same linearized operations among
@@ -15,12 +15,12 @@
 //! - used no more pending and no more overwriting operations, and
 //! - linearized no fewer reads, and settled no fewer operations.
 //!
-//! Everything possible from the dropped configuration is possible from the other. This is not
-//! circular, as in [`crate::just_in_time`]: a configuration is dropped only for one that is no
-//! further from the end.
+//! Everything possible from the dropped configuration is possible from the other. As in
+//! [`crate::just_in_time`] this is not circular: a configuration is dropped only for one that is
+//! not further from the end.
 //!
-//! Memory: the configurations before returns at which, or before which, some are left to explore,
-//! and 8 bytes for each other one, for its predecessor.
+//! Memory: all configurations from the first return on before which some are unexplored, and 8
+//! bytes for every earlier configuration, for its predecessor and step.
 
 use std::collections::BTreeMap;
 
@@ -41,10 +41,10 @@ const MAX_WAVE_WIDTH: usize = 1 << 16;
 /// Number of configurations that a new one is compared with.
 const MAX_CONFIGURATIONS_COMPARED: usize = 64;
 /// The predecessor of the first configuration.
-const NOBODY: u32 = u32::MAX;
+const NO_PREDECESSOR: u32 = u32::MAX;
 
-/// Searches for a linearization until a number of configurations were reached; `None` if the search
-/// has not ended.
+/// Searches for a linearization until `limit` configurations were reached; `None` if the search has
+/// not ended.
 pub(crate) fn search_in_waves<const W: usize>(
     plan: &StepPlan<'_, '_>,
     budget: &Budget,
@@ -169,18 +169,18 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
         next: Vec::new(),
         tables: BTreeMap::new(),
         known: 0,
-        came: vec![(NOBODY, OverwritingStep::Pass)],
+        came: vec![(NO_PREDECESSOR, OverwritingStep::Pass)],
         open: BTreeMap::from([(start.at, vec![(start, 0)])]),
         furthest: 0,
         attempts: Vec::new(),
     };
     let (mut at, mut width, mut left) = (start.at, MIN_WAVE_WIDTH, MIN_WAVE_WIDTH);
     loop {
-        // The wave's share of this return is done, or all of it.
+        // The wave explored its share of the configurations before this return, or all of them.
         let here = waves.open.get_mut(&at).filter(|_| left > 0);
         let Some(here) = here.filter(|here| !here.is_empty()) else {
             let Some((next, is_further)) = waves.next(at) else { break };
-            // The hard part may lie ahead.
+            // A narrower wave is enough where the search makes progress.
             width = match is_further {
                 false => (2 * width).min(MAX_WAVE_WIDTH),
                 true if next > waves.furthest => (width - width / 16).max(MIN_WAVE_WIDTH),
@@ -211,7 +211,8 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
         for &(place, _) in &order {
             state = state.and_then(|state| machine.perform(state, place));
         }
-        // An unseen operation may have written the value that this one returned, too late for it.
+        // An operation without readers may have written the value that `unexplained` returned,
+        // although the search found no way for it to return.
         if state.is_none_or(|state| machine.perform(state, unexplained).is_none()) {
             attempts.push((order.into_iter().map(|(place, _)| place).collect(), unexplained));
         }
@@ -221,7 +222,7 @@ fn search<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>>(
 
 /// Returns the steps that lead to a configuration.
 fn path(came: &[(u32, OverwritingStep)], to: u32) -> Vec<OverwritingStep> {
-    let came = |number: u32| Some(came[number as usize]).filter(|came| came.0 != NOBODY);
+    let came = |number: u32| Some(came[number as usize]).filter(|came| came.0 != NO_PREDECESSOR);
     let steps = std::iter::successors(came(to), |&(from, _)| came(from)).map(|(_, step)| step);
     let mut path: Vec<OverwritingStep> = steps.collect();
     path.reverse();
@@ -239,15 +240,14 @@ struct WaveSearch<'a, 'h, 'o, const W: usize, T> {
     next: Vec<(OverwritingStep, Reached<W>)>,
     /// The configurations that were reached, by the next return.
     tables: BTreeMap<u32, ConfigurationTable<W>>,
-    /// Largest number of configurations in the tables.
+    /// Number of configurations in the tables.
     known: usize,
     /// Predecessor and step of each reached configuration.
     came: Vec<(u32, OverwritingStep)>,
     /// The configurations left to explore, by the next return.
     open: BTreeMap<u32, Vec<Open<W>>>,
     furthest: u32,
-    /// The configurations before the furthest return that lead nowhere, each with an operation that
-    /// cannot come next.
+    /// Furthest configurations without successors, each with an operation that cannot come next.
     attempts: Vec<(u32, CallIndex)>,
 }
 
@@ -299,8 +299,8 @@ impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_,
         Ok(None)
     }
 
-    /// Finds the return that configurations are to be looked at before next, and whether it is
-    /// further; forgets what no other configuration leads to any more.
+    /// Chooses the return before which configurations are explored next. Also returns whether it is
+    /// later than `at`. Drops the tables of returns before the first unexplored configuration.
     fn next(&mut self, at: u32) -> Option<(u32, bool)> {
         if self.open.get(&at).is_some_and(Vec::is_empty) {
             self.open.remove(&at);
@@ -315,9 +315,9 @@ impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_,
         }
     }
 
-    /// Estimates the memory that all takes, in bytes.
+    /// Estimates the memory of all tables, in bytes.
     fn memory(&mut self) -> u64 {
-        // The tables of returns grow one after the other; most are not about to.
+        // The tables of returns grow one after the other, so few of them are about to double.
         let entry =
             size_of::<ReachedConfigurations<W>>() + size_of::<((StateId, SmallSet<W>), u32)>() + 1;
         let tables =
@@ -327,11 +327,11 @@ impl<'a, 'h: 'a, const W: usize, T: WaveSteps<'a, 'h, W>> WaveSearch<'a, 'h, '_,
     }
 }
 
-/// The slots of operations before one return, by what they are.
+/// Slots of the operations before one return, by kind.
 struct Kinds<const W: usize> {
-    /// Operations that change no state: having linearized more of these dominates.
+    /// Operations that change no state: a configuration with more of them linearized dominates.
     pure: SmallSet<W>,
-    /// Pending operations and those that overwrite: having used fewer of these dominates.
+    /// Pending and overwriting operations: a configuration with fewer of them used dominates.
     useful: SmallSet<W>,
 }
 
@@ -355,15 +355,16 @@ impl<const W: usize> Kinds<W> {
 /// The configurations before one return.
 struct ConfigurationTable<const W: usize> {
     kinds: Kinds<W>,
-    /// For each state, and other operations that are linearized, where the last one is.
+    /// Index of the last entry of `known` for each state and set of linearized operations of other
+    /// kinds.
     last: FxHashMap<(StateId, SmallSet<W>), u32>,
     known: Vec<ReachedConfigurations<W>>,
-    /// Those that are too many to be compared with.
+    /// Configurations in groups that are too large to compare with every member.
     others: FxHashSet<Configuration<W>>,
 }
 
 struct ReachedConfigurations<const W: usize> {
-    /// What is linearized, where that is good, and settled.
+    /// Linearized operations that change no state, and settled operations.
     done: SmallSet<W>,
     settled: SmallSet<W>,
     used: SmallSet<W>,
@@ -385,10 +386,10 @@ impl<const W: usize> ConfigurationTable<W> {
         let done = linearized.intersection(&self.kinds.pure);
         let used = linearized.intersection(&self.kinds.useful);
         let rest = linearized.difference(&self.kinds.pure).difference(&self.kinds.useful);
-        let last = self.last.entry((state, rest)).or_insert(NOBODY);
+        let last = self.last.entry((state, rest)).or_insert(NO_PREDECESSOR);
         let mut at = *last;
         let mut compared = 0;
-        while at != NOBODY {
+        while at != NO_PREDECESSOR {
             let known = &mut self.known[at as usize];
             if done.is_subset(&known.done)
                 && settled.is_subset(&known.settled)

@@ -1,4 +1,4 @@
-//! The histories of `corpus/objects` have the verdicts that they say.
+//! The histories of `corpus/objects` have the verdicts that their files state.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/objects")
 }
 
-/// What a file says of itself: its object, and for each model the verdict and the operation that
+/// Expectation stated in a file: the object, and for each model the verdict and the operation that
 /// cannot be explained.
 struct Expected {
     object: Arc<dyn Object>,

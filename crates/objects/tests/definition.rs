@@ -1,4 +1,4 @@
-//! Every search and strategy against the definition, on small histories of many objects.
+//! Every search and strategy agrees with the definition on small histories of many objects.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn object(name: &str) -> Arc<dyn Object> {
     find(name.strip_prefix("keyed ").unwrap_or(name)).unwrap()
 }
 
-/// The named models, some others of the grammar, and levels by chance.
+/// Returns the named models, some other models of the grammar, and random visibility levels.
 fn models(task: &Task<'_>, chance: &mut Chance) -> Vec<ObjectModel> {
     let mut models: Vec<ObjectModel> =
         NAMED.iter().map(|id| ObjectModel::named(id).unwrap()).collect();
@@ -64,7 +64,7 @@ fn models(task: &Task<'_>, chance: &mut Chance) -> Vec<ObjectModel> {
     models
 }
 
-/// Compares everything on one history; says how many verdicts were violations.
+/// Compares all searches on one history; returns the number of violations.
 fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> usize {
     let task = Task::new(Calls::new(history).unwrap(), object).unwrap();
     let budget = Budget::unlimited();
@@ -75,7 +75,7 @@ fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> u
             None => Verdict::Violation,
         };
         violations += usize::from(expected == Verdict::Violation);
-        // Whether it can be explained the checker finds out for itself, of all that returned.
+        // The checker itself decides whether all returned operations together can be explained.
         let completed = task.calls().places().filter(|&place| !task.is_pending(place));
         let returned = completed.map(|place| task.calls().get(place).id).collect();
         let all = ObjectCertificate::Unexplained(Unexplained {
@@ -119,7 +119,7 @@ fn compare(history: &History, object: Arc<dyn Object>, chance: &mut Chance) -> u
     violations
 }
 
-/// Without its last return a shortest prefix can be explained.
+/// Asserts that the shortest failing prefix can be explained without its last return.
 fn is_shortest(task: &Task<'_>, model: &ObjectModel, unexplained: &Unexplained) {
     let (_, shorter) = unexplained.returned.split_last().unwrap();
     let prefix = task.relaxed(|place| shorter.contains(&task.calls().get(place).id));

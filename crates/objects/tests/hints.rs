@@ -1,10 +1,10 @@
 //! Wrong hints of a specification do not make the checker accept a false verdict.
 //!
-//! A specification can say which calls only read, which do not matter to each other, what can still
-//! be reached, which parts are objects of their own and to which family it belongs. Each hint is
-//! answered wrongly here, for many objects, and the checker is asked about certificates that claim a
-//! violation for every history, true or not. What is true is found by the definition, with right
-//! hints.
+//! Hints of a specification state which calls are read-only, which calls do not affect each other,
+//! which values can still be reached, which parts are independent objects and to which family the
+//! object belongs. Here each hint is wrong, for many objects, and the checker judges certificates
+//! that claim a violation for every history. The expected verdict is that of the definition with
+//! correct hints.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use consistory_spec::{
 };
 use consistory_verdict::{Budget, Core, ObjectCertificate, Unexplained, Verdict};
 
-/// A hint that is answered wrongly.
+/// A hint that is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hint {
-    /// Nothing ever matters to anything.
+    /// No call affects another.
     Depends,
-    /// Nothing that is not there can be reached.
+    /// No other value can be reached.
     CanReach,
-    /// Every call only reads.
+    /// All calls are read-only.
     AllRead,
-    /// No call only reads.
+    /// No call is read-only.
     NoneReads,
     /// Each call is confined to its method.
     Part,
     /// The object is a queue.
     Family,
-    /// Every call overwrites everything.
+    /// Every call overwrites the state.
     Overwrites,
 }
 
@@ -48,7 +48,7 @@ const HINTS: [Hint; 7] = [
     Hint::Overwrites,
 ];
 
-/// An object that behaves as another one, and gives one wrong hint.
+/// An object that behaves like another one and gives one wrong hint.
 struct Misleading<S> {
     object: S,
     hint: Hint,
@@ -114,12 +114,12 @@ impl<S: Specification> Specification for Misleading<S> {
     }
 }
 
-/// Builds the certificate that claims that nothing explains what returned.
+/// Builds a certificate which claims that no linearization explains some returned operations.
 fn nothing_explains(returned: Vec<OpId>) -> ObjectCertificate {
     ObjectCertificate::Unexplained(Unexplained { returned, attempts: vec![], before: None })
 }
 
-/// Compares the checker with the definition on one history; says how many claims were true.
+/// Compares the checker with the definition on one history; returns the number of true claims.
 fn compare(history: &History, right: &Arc<dyn Object>, misleading: &dyn Object, id: &str) -> usize {
     let model = ObjectModel::named(id).unwrap();
     let task = Task::new(Calls::new(history).unwrap(), Arc::clone(right)).unwrap();
@@ -134,7 +134,7 @@ fn compare(history: &History, right: &Arc<dyn Object>, misleading: &dyn Object, 
         Some(_) => assert_eq!(accepted, Err(ObjectRejection::Explained), "{}", shown(history)),
         None => assert_eq!(accepted, Ok(()), "{id}: {}", shown(history)),
     }
-    // Of a part of what returned the same is claimed, and a core of every part.
+    // The same is claimed of a part of the returned operations, and of a core of every part.
     for some in 1..returned.len() {
         let claim = nothing_explains(returned[..some].to_vec());
         let core = Core {
@@ -148,7 +148,7 @@ fn compare(history: &History, right: &Arc<dyn Object>, misleading: &dyn Object, 
             }
         }
     }
-    // What the deciders say with the right hints is accepted without them.
+    // A verdict of the deciders with correct hints is accepted without these hints.
     let judgement = judge_object(&task, &model, &Options::default()).judgement;
     if let Some(certificate @ ObjectCertificate::Linearization(_)) =
         judgement.certificate().cloned()
@@ -158,7 +158,7 @@ fn compare(history: &History, right: &Arc<dyn Object>, misleading: &dyn Object, 
     usize::from(found.is_none())
 }
 
-/// Compares random histories of an object, with each hint wrong.
+/// Compares random histories of an object, once with each hint wrong.
 fn compare_all<S: Specification + Clone>(object: S, name: &str, models: &[&str], count: usize) {
     let right: Arc<dyn Object> = Arc::new(object.clone());
     for hint in HINTS {
@@ -211,7 +211,8 @@ fn collections_with_wrong_hints() {
 
 #[test]
 fn locks_with_wrong_hints() {
-    // To see what is impossible means something else for what reads, so this is for one model.
+    // For weak models, a read may see a sequence of calls that the object cannot perform, so only
+    // linearizability is compared.
     compare_all(Lock, "lock", LINEARIZABILITY, 600);
 }
 
@@ -247,7 +248,7 @@ fn no_core(name: &str, calls: &[(&'static str, Vec<Value>)], seed: u64) {
                 (call.method, call.args) = (method.into(), args);
             }
         }
-        // What they return is what they return in the order of their ends.
+        // The returns are those of a run in the order of the calls' ends.
         calls_made.sort_by_key(|call| call.time.and_then(|time| time.end));
         let mut state = object.initial();
         for call in &mut calls_made {

@@ -57,7 +57,8 @@ fn planted_violations_are_found_and_the_checker_accepts_their_cores() {
                 continue;
             };
             assert!(core.operations.len() <= 32, "{object}, seed {seed}: {core:?}");
-            // Which values the calls took that are pending in the prefix is not always decided.
+            // The decider does not always know which values the pending calls of the prefix
+            // removed.
             let is_exact = !matches!(object, SharedObject::Stack | SharedObject::PriorityQueue);
             assert!(core.prefix.is_some() || !is_exact, "{object}, seed {seed}: {core:?}");
             let certificate = ruling.judgement.certificate().unwrap();

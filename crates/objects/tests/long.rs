@@ -1,5 +1,5 @@
-//! The searches that take over from the search depth first say the same with any number of threads,
-//! what the search depth first says, and what the definition says.
+//! The searches that continue a long depth-first search give the same verdict with any number of
+//! threads, and the verdict of the depth-first search and of the definition.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,14 +31,14 @@ fn linearizability() -> ObjectModel {
     ObjectModel::named("linearizability").unwrap()
 }
 
-/// Judges with so many threads and so many steps depth first, and then as many by waves, unless
-/// operations overwrite and waves go on.
+/// Judges with `jobs` threads and `alone` steps depth first, followed by as many steps in waves
+/// (unless operations overwrite, in which case waves continue).
 fn judge(task: &Task<'_>, jobs: usize, alone: u64) -> Judgement<ObjectCertificate> {
     let options = Options { jobs, ..Options::tuned(Tuning { alone, ..Tuning::default() }) };
     judge_object(task, &linearizability(), &options).judgement
 }
 
-/// Compares one, two and three threads; gives the verdict.
+/// Compares runs with one, two and three threads; returns the verdict.
 fn compare(history: &History, object: &Arc<dyn Object>) -> Verdict {
     let verdict = compare_after(history, object, 0);
     assert_eq!(compare_after(history, object, 12), verdict, "{}", shown(history));
@@ -124,8 +124,8 @@ fn larger_histories_as_depth_first() {
     assert!(fine > 30 && wrong > 200, "{fine} {wrong}");
 }
 
-/// Builds a history of calls that put one of a few values in or take one out, each in a session of its
-/// own; some are pending, and one in so many returns is another's.
+/// Builds a history of calls that insert or remove one of a few values, each in a session of its
+/// own; some are pending, and some returns are those of other calls.
 fn takes_and_gives(
     name: &str,
     methods: [&[&str]; 2],
@@ -170,7 +170,7 @@ fn takes_and_gives(
     history(&calls.into_iter().map(|(_, call)| call).collect::<Vec<_>>())
 }
 
-/// What does not matter to what returns is left for later, where specifications say so.
+/// Calls that cannot affect the returning call are postponed if the specification says so.
 #[test]
 fn takes_and_gives_as_defined_and_as_depth_first() {
     let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(300, |n| n.parse().unwrap());
@@ -209,7 +209,7 @@ fn takes_and_gives_as_defined_and_as_depth_first() {
     assert!(fine > rounds && wrong > rounds / 2, "{fine} {wrong}");
 }
 
-/// Threads have the time to meet in the middle of these, and some of their calls are pending.
+/// Threads have enough time to meet in the middle of these histories, and some calls are pending.
 #[test]
 fn long_searches_as_depth_first() {
     let mut chance = Chance(16);
@@ -236,17 +236,18 @@ fn long_searches_as_depth_first() {
     assert!(fine > 20 && wrong > 20, "{fine} {wrong}");
 }
 
-/// What operations of a register are drawn from.
+/// Parameters of random operations of a register.
 struct Registers {
     object: &'static str,
     operations: usize,
     values: usize,
-    /// How long they run at most.
+    /// Longest duration of an operation.
     longest: usize,
-    /// One in so many is pending, and one in so many returns is another's; 0 for none.
+    /// One in this number is pending, and one in this number of returns is that of another call; 0
+    /// for none.
     pending: usize,
     wrong: usize,
-    /// Whether there is compare-and-set too.
+    /// Whether there are compare-and-set operations.
     has_cas: bool,
 }
 
@@ -281,7 +282,7 @@ fn register(shape: &Registers, chance: &mut Chance) -> History {
     let mut state = object.initial();
     for i in order {
         let call = &mut calls[i].1;
-        // Half of those that never return take no effect.
+        // Half of the operations that never return take no effect.
         if call.status == Status::Ok || chance.one_in(2) {
             let key = (shape.object == "kv").then_some(Value::Int(0));
             let args: Vec<Value> = key.into_iter().chain(call.args.iter().cloned()).collect();
@@ -348,7 +349,8 @@ fn larger_registers_as_depth_first() {
     });
 }
 
-/// What no other search would finish is decided, and a violation is shown by a few reads.
+/// Registers that no other search would finish are decided, and a violation is certified by a few
+/// reads.
 #[test]
 fn registers_of_many_clients_are_decided_and_certified() {
     let mut chance = Chance(14);
@@ -383,8 +385,8 @@ fn registers_of_many_clients_are_decided_and_certified() {
     assert!(fine > 10 && refuted > 10, "{fine} {refuted}");
 }
 
-/// Four operations of a register that overlap in every possible way: two kinds of writes, and reads
-/// of these and of the initial value.
+/// Four operations of a register that overlap in every possible way: writes of two values, and
+/// reads of these and of the initial value.
 #[test]
 fn all_small_registers_as_depth_first() {
     let register = find("register(0)").unwrap();
@@ -433,8 +435,8 @@ fn all_small_registers_as_depth_first() {
     assert!(fine > 10_000 && wrong > 10_000, "{fine} {wrong}");
 }
 
-/// Elements go into a queue at the same time, and come out one by one: the other way round or, if
-/// something is wrong, one of them twice.
+/// Elements are inserted into a queue at the same time, and removed one by one: in the opposite
+/// order or, if `is_wrong`, one of them twice.
 fn reversed(elements: i64, is_wrong: bool) -> History {
     let call = |session, method: &str, arg: Option<i64>, returns, start, end| Recorded {
         session,
@@ -444,7 +446,7 @@ fn reversed(elements: i64, is_wrong: bool) -> History {
         time: Some(Interval { start, end: Some(end) }),
         status: Status::Ok,
     };
-    // A value that comes again keeps the polynomial decider out of it.
+    // A repeated value makes the polynomial decider inapplicable.
     let value = |i: i64| if i == 1 { 0 } else { i };
     let mut calls: Vec<Recorded> = (0..elements)
         .map(|i| call(i as usize, "enqueue", Some(value(i)), None, i, elements + i))
@@ -468,7 +470,7 @@ fn a_search_that_takes_long_goes_on_in_other_ways() {
         let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&queue)).unwrap();
         let expected = if is_wrong { Verdict::Violation } else { Verdict::Consistent };
         assert_eq!(compare(&history, &queue), expected);
-        // In the middle as well.
+        // The wrong return in the middle of the history as well.
         for alone in [300, 3000] {
             let expected = judge(&task, 1, alone);
             assert_eq!(judge(&task, 2, alone), expected);
@@ -504,8 +506,8 @@ fn budgets_end_all_threads() {
     });
 }
 
-/// Keys that are stacks each: one fails late, which takes many steps to see, and another one early or
-/// not at all.
+/// Each key is a stack: one part fails late, after many steps, and another one fails early or not
+/// at all.
 #[test]
 fn a_part_that_fails_early_saves_the_others_what_comes_later() {
     let text = "state items = [];
@@ -527,7 +529,7 @@ fn a_part_that_fails_early_saves_the_others_what_comes_later() {
     };
     for fails_early in [false, true] {
         let mut calls = Vec::new();
-        // Six pushes at a time in any order, and then all of them come out again, but for the last.
+        // Six overlapping pushes per round, followed by their pops, except in the last round.
         for round in 0..3i64 {
             for i in 0..6i64 {
                 let (push, pop) = (100 + round * 100 + i, 150 + round * 100 + i);

@@ -1,6 +1,6 @@
-//! Memory limits hold: an allocator counts what every search, decider and checker really takes.
+//! Memory limits hold: an allocator counts the memory used by every search, decider and checker.
 //!
-//! One test in one process, so that nobody else allocates meanwhile.
+//! This program contains a single test, so that no other test allocates meanwhile.
 
 mod common;
 
@@ -19,7 +19,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Runs something, and returns the most bytes that it took at a time.
+/// Runs a closure, and returns the peak of its memory in bytes.
 fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
@@ -27,7 +27,7 @@ fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     (result, ALLOCATOR.peak_usage().saturating_sub(before))
 }
 
-/// Builds a history that is hard: clients call in turns and overlap all the time, values repeat.
+/// Builds a hard history: clients call in turns and always overlap, and values repeat.
 fn hard(
     object: &dyn Object,
     takes: &[&str],
@@ -51,7 +51,7 @@ fn hard(
             let args = args.into_iter().map(|arg| b.value(arg)).collect();
             let call = b.call(Call { method: (*method).into(), args, returns });
             let start = (round * 2 * clients + i) as i64;
-            // It overlaps with most of the rounds before and after.
+            // A pending call would overlap with most of the rounds before and after.
             let end = Some(start + 3 * clients as i64 / 2 + chance.below(clients) as i64);
             let time = Some(Interval { start, end });
             b.push_with(session, Action::Call(call), Details { time, ..Details::default() });
@@ -60,7 +60,7 @@ fn hard(
     b.finish().unwrap()
 }
 
-/// Takes a value that was never put in as the last return, so that everything has to be tried.
+/// Replaces the last return by a value that was never inserted, so that every order must be tried.
 fn with_wrong_return(history: &History, value: i64) -> History {
     let mut b = HistoryBuilder::new();
     let last = history.ops().filter(|&op| {
@@ -86,12 +86,14 @@ fn with_wrong_return(history: &History, value: i64) -> History {
 
 const MIB: usize = 1 << 20;
 
-/// What a run may take beyond its limit: a fifth, and what the history and its calls take.
+/// Returns the memory that a run may use in excess of its limit: a fifth, and the size of the
+/// history and its calls.
 fn allowed(limit: usize, history: &History) -> usize {
     limit + limit / 5 + 2000 * history.len() + MIB / 4
 }
 
-/// Judges within a limit; the verdict may be undecided for the memory, and the limit holds.
+/// Judges within a limit; asserts that the limit holds and that the verdict is undecided only for
+/// lack of memory.
 fn judge_within(
     name: &str,
     history: &History,
@@ -137,7 +139,7 @@ fn memory_limits_hold() {
         let right = hard(&*object, takes, gives, 16, 160);
         let wrong = with_wrong_return(&right, 7);
         for limit in [2 * MIB, 8 * MIB] {
-            // Depth first alone; depth first and waves; all threads.
+            // Depth-first search alone; depth first and waves; all threads.
             for way in [(1, u64::MAX), (1, 100), (2, 100)] {
                 let found = judge_within(name, &wrong, "linearizability", limit, way);
                 undecided += usize::from(found.is_none());
@@ -159,7 +161,8 @@ fn memory_limits_hold() {
     deciders_within_their_limit();
 }
 
-/// Asks the checker to confirm that nothing explains a history; says whether it came to an end.
+/// Passes the claim that nothing explains a history to the checker; returns whether the check
+/// finished.
 fn checked_within(object: &Arc<dyn Object>, history: &History, model: &str, limit: usize) -> bool {
     let model = ObjectModel::named(model).unwrap();
     let mut returned: Vec<_> = history.ops().collect();
@@ -180,7 +183,7 @@ fn checked_within(object: &Arc<dyn Object>, history: &History, model: &str, limi
     }
 }
 
-/// Registers whose values repeat are searched by waves.
+/// Registers with repeated values are searched in waves.
 fn registers_within_their_limit() {
     let workload = ObjectWorkload {
         object: SharedObject::Register,
@@ -199,7 +202,7 @@ fn registers_within_their_limit() {
     }
 }
 
-/// The polynomial deciders take memory in proportion to the history.
+/// The polynomial deciders use memory in proportion to the history.
 fn deciders_within_their_limit() {
     for object in SharedObject::ALL {
         let workload = ObjectWorkload {

@@ -10,7 +10,7 @@ use consistory_spec::{Family, Object, ObjectModel, State, find};
 use consistory_testkit::{Random, rounds};
 use consistory_verdict::{Budget, Core, Linearization, ObjectCertificate};
 
-/// A call before it is put into a history.
+/// A call that is not yet part of a history.
 #[derive(Clone, Debug)]
 struct Sketch {
     method: &'static str,
@@ -34,7 +34,7 @@ fn history(sketches: &[Sketch]) -> History {
     b.finish().unwrap()
 }
 
-/// Performs a call on a state, and says whether it returns what was recorded.
+/// Performs a call on a state, and checks whether it returns the recorded value.
 fn perform(calls: &Calls<'_>, object: &dyn Object, state: &mut State, place: CallIndex) -> bool {
     let args: Vec<Value> = calls.args(place).iter().map(|&id| calls.value(id).clone()).collect();
     let method = object.resolve(calls.method(place), args.len()).unwrap().unwrap();
@@ -43,7 +43,7 @@ fn perform(calls: &Calls<'_>, object: &dyn Object, state: &mut State, place: Cal
     returned.is_some() && (recorded.is_none() || recorded == returned)
 }
 
-/// Decides by trying every order of some of the calls.
+/// Checks linearizability of some calls by trying every order.
 fn by_definition(calls: &Calls<'_>, object: &dyn Object, some: &[CallIndex]) -> bool {
     fn search(
         calls: &Calls<'_>,
@@ -74,7 +74,7 @@ fn by_definition(calls: &Calls<'_>, object: &dyn Object, some: &[CallIndex]) -> 
     search(calls, object, some, 0, &object.initial(), &mut Vec::new())
 }
 
-/// Returns whether an order of calls is a linearization.
+/// Checks whether an order of calls is a linearization.
 fn replays(calls: &Calls<'_>, object: &dyn Object, order: &[CallIndex]) -> Result<(), String> {
     let mut state = object.initial();
     let mut at = vec![usize::MAX; calls.len()];
@@ -92,7 +92,7 @@ fn replays(calls: &Calls<'_>, object: &dyn Object, order: &[CallIndex]) -> Resul
             return Err(format!("{place:?} is missing"));
         }
     }
-    // Every call must start before all that follow it end.
+    // Every call must start before all later calls end.
     let mut first_end = i64::MAX;
     for &place in order.iter().rev() {
         if calls.get(place).start > first_end {
@@ -105,7 +105,7 @@ fn replays(calls: &Calls<'_>, object: &dyn Object, order: &[CallIndex]) -> Resul
     Ok(())
 }
 
-/// Asks the independent checker about a verdict.
+/// Passes a verdict to the independent checker.
 fn certify(
     history: &History,
     object: &dyn Object,
@@ -115,7 +115,7 @@ fn certify(
     certify_object(history, object, &model, certificate, &Budget::default())
 }
 
-/// What a comparison came to.
+/// Counts of the results of a comparison.
 #[derive(Default, Debug, PartialEq, Eq)]
 struct Tally {
     consistent: usize,
@@ -145,7 +145,7 @@ fn compare(subject: &Subject, sketches: &[Sketch], tally: &mut Tally) {
         Outcome::Linearizable(order) => {
             replays(&calls, object, &order)
                 .unwrap_or_else(|e| panic!("{:?}: {e}, {order:?}\n{}", subject.family, show()));
-            // The checker replays as well; here that is tried now and then.
+            // The checker replays the order as well; this is tested for a few histories.
             if tally.consistent.is_multiple_of(16) {
                 let order = order.iter().map(|&place| calls.get(place).id).collect();
                 let certificate = Linearization { order, vis: None };
@@ -208,7 +208,7 @@ fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// Returns every way in which `count` calls may overlap: the places of their starts and ends.
+/// Returns every way in which `count` calls may overlap, as the times of their starts and ends.
 fn patterns(count: usize) -> Vec<Vec<(i64, Option<i64>)>> {
     fn go(
         count: usize,
@@ -218,8 +218,8 @@ fn patterns(count: usize) -> Vec<Vec<(i64, Option<i64>)>> {
         found: &mut Vec<Vec<(i64, Option<i64>)>>,
     ) {
         if calls.len() == count {
-            // Every call that is still open may end or not; an order of these ends matters to
-            // nobody.
+            // Every call that is still open may end or not; the order of these ends affects
+            // nothing.
             for ended in 0..1 << open.len() {
                 let mut done = calls.clone();
                 for (i, &call) in open.iter().enumerate() {
@@ -249,7 +249,7 @@ fn patterns(count: usize) -> Vec<Vec<(i64, Option<i64>)>> {
     found
 }
 
-/// Returns every label that a call may have, given what was inserted before.
+/// Returns every label that a call may have, given the values inserted before.
 fn labels(
     subject: &Subject,
     inserted: i64,
@@ -259,7 +259,7 @@ fn labels(
     let mut labels = Vec::new();
     match subject.family {
         Family::Set => {
-            // One element tells all; another is an object of its own.
+            // One element suffices; each element is an independent object.
             for method in ["add", "remove", "contains"] {
                 for truth in [true, false] {
                     if !(is_pending && truth) {
@@ -293,7 +293,7 @@ fn all_labellings(
     tally: &mut Tally,
 ) {
     let Some(&(start, end)) = pattern.get(sketches.len()) else {
-        // For priorities the order of the values matters too.
+        // For priority queues the order of the values matters too.
         compare(subject, sketches, tally);
         if matches!(subject.family, Family::LeastFirst) && inserted > 1 {
             let turned: Vec<Sketch> = sketches.iter().cloned().map(|s| turn(s, inserted)).collect();
@@ -311,7 +311,7 @@ fn all_labellings(
     }
 }
 
-/// Turns the order of the values around.
+/// Reverses the order of the values.
 fn turn(mut sketch: Sketch, values: i64) -> Sketch {
     let turned = |value: i64| if value <= values { values + 1 - value } else { value };
     sketch.arg = sketch.arg.map(turned);
@@ -323,7 +323,7 @@ fn turn(mut sketch: Sketch, values: i64) -> Sketch {
 
 #[test]
 fn deciders_agree_with_the_definition_on_all_small_histories() {
-    // One more takes minutes.
+    // One more call would take minutes.
     let most: usize = std::env::var("MONITOR_CALLS").map_or(4, |n| n.parse().unwrap());
     for subject in subjects() {
         let mut tally = Tally::default();
@@ -337,7 +337,7 @@ fn deciders_agree_with_the_definition_on_all_small_histories() {
     }
 }
 
-/// Builds a random history of calls that are nearly right: a run of the object, then changes.
+/// Builds a random history of calls: a run of the object, then a few changes.
 fn random(subject: &Subject, random: &mut Random, count: usize) -> Vec<Sketch> {
     let processes = 2 + random.below(3);
     let object = &*subject.object;
@@ -375,14 +375,14 @@ fn random(subject: &Subject, random: &mut Random, count: usize) -> Vec<Sketch> {
             }
             Some(i) => {
                 running[p] = None;
-                // Some never return.
+                // Some calls never return.
                 if random.below(8) > 0 {
                     sketches[i].end = Some(clock);
                 }
             }
         }
     }
-    // Some calls return what another did, or nothing.
+    // Some calls return the value of another call, or nothing.
     for _ in 0..random.below(3) {
         let (i, j) = (random.below(count), random.below(count));
         if sketches[i].method == sketches[j].method {
@@ -478,7 +478,7 @@ fn the_checker_rejects_a_core_that_is_not_closed_or_can_be_linearized() {
     );
 }
 
-/// Reads calls as `method(arg) => return @start..end`, one a word.
+/// Parses calls, one per word, in the form `method(arg) => return @start..end`.
 fn sketch(text: &str) -> Sketch {
     let (call, time) = text.split_once('@').unwrap();
     let (start, end) = time.split_once("..").unwrap();
@@ -532,14 +532,14 @@ fn patterns_have_names_and_small_cores() {
             4,
         ),
         ("queue", "enqueue(1)@0..1 dequeue()=>1@2..3 dequeue()=>1@4..5", "removed-twice", 3),
-        // Two values are left and one pending removal may have taken one of them.
+        // Two values remain, and the pending removal may have taken one of them.
         (
             "queue",
             "enqueue(1)@0..1 enqueue(2)@0..1 enqueue(3)@2..3 dequeue()=>3@4..5 dequeue()@4..",
             "out-of-order",
             5,
         ),
-        // One after the other, two values cover the whole of it.
+        // Two values, one after the other, cover the whole call.
         (
             "queue",
             "enqueue(1)@0..1 dequeue()=>null@2..9 dequeue()=>1@5..6 enqueue(2)@3..4 dequeue()=>2@10..11",
@@ -573,7 +573,7 @@ fn what_does_not_apply_is_left_to_the_search() {
         (
             "queue",
             "enqueue(1)@0..1 dequeue()@2..3",
-            "what a `dequeue` returned is not recorded, or not what such a call returns",
+            "the return value of a `dequeue` is missing, or no `dequeue` can return it",
         ),
     ] {
         let sketches: Vec<Sketch> = text.split_whitespace().map(sketch).collect();

@@ -1,5 +1,4 @@
-//! What is left of a violating history violates the model by itself, and whatever the calls that
-//! went away may have returned.
+//! A shrunk history violates the model by itself, whatever the removed calls returned.
 
 use crate::common::{Chance, Recorded, Shape, history, random, shown};
 use consistory_history::{Interval, Status, Value};
@@ -71,8 +70,8 @@ fn what_a_return_stems_from_is_left() {
     assert_eq!(left_of(&calls), ["t0:0", "t1:0", "t1:1"]);
 }
 
-/// The queue is not empty when a call says so, whatever the dequeue that is under way returns later. Its
-/// own return has another reason and is no part of the violation.
+/// The queue is not empty when a call finds it empty, whatever the running dequeue returns later.
+/// The dequeue's own return has another reason and is not part of the violation.
 #[test]
 fn calls_that_return_after_the_violation_stay_pending() {
     let calls = [
@@ -103,7 +102,7 @@ fn call(
     }
 }
 
-/// Shrinks calls of a queue that are not linearizable and names those that are left.
+/// Shrinks calls of a queue that are not linearizable, and lists the remaining calls.
 fn left_of(calls: &[Recorded]) -> Vec<String> {
     let whole = history(calls);
     let task = Task::new(Calls::new(&whole).unwrap(), find("queue").unwrap()).unwrap();

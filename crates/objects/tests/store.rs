@@ -20,7 +20,7 @@ struct Tally {
     skipped: usize,
 }
 
-/// Compares the decider with what is expected, by the search or by the definition.
+/// Compares the decider with the expected result, of the search or of the definition.
 fn compare(
     calls: &[Recorded],
     object: &Arc<dyn Object>,
@@ -122,8 +122,8 @@ fn sequences(pieces: &[&str]) -> Vec<String> {
     all
 }
 
-/// Up to three calls in all, and a part of the histories of four: pieces of which none begins with
-/// another, pieces of which some do, and equal ones.
+/// All histories of up to three calls, and a part of those of four: with pieces that are not
+/// prefixes of each other, pieces that are, and equal pieces.
 #[test]
 fn all_small_histories() {
     let store = find("kv").unwrap();
@@ -186,9 +186,9 @@ fn all_small_histories() {
     }
 }
 
-/// Builds a history of some keys: each call takes effect at a moment of its interval; now and then
-/// one returns what another one did, or less than there was. Pieces are put or appended again
-/// after so many.
+/// Builds a random history of some keys: each call takes effect at a time in its interval; a few
+/// calls return the value of another call, or a prefix of the right one. Pieces repeat after a
+/// given number.
 fn random(
     chance: &mut Chance,
     is_list: bool,
@@ -205,7 +205,7 @@ fn random(
         let start = clocks[session] + 1 + chance.below(6) as i64;
         let end = start + 1 + chance.below(30) as i64;
         clocks[session] = end;
-        // Every start and end has a time of its own.
+        // All starts and ends have different times.
         let (start, end) = (start * 100 + i as i64, end * 100 + 50 + i as i64);
         let key = Value::Int(chance.below(keys) as i64);
         let piece = match is_list {
@@ -285,8 +285,8 @@ fn random_histories() {
     }
 }
 
-/// The same pieces again and again: what the decider says is right, and it says something about most
-/// of those in which equal ones are far apart.
+/// Pieces repeat: the decider's verdicts are correct, and it decides most histories in which equal
+/// pieces are far apart.
 #[test]
 fn random_histories_of_equal_pieces() {
     let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(400, |n| n.parse().unwrap());
@@ -308,14 +308,14 @@ fn random_histories_of_equal_pieces() {
     }
 }
 
-/// Values that are only put and read, of any kind.
+/// Values of any kind that are only put and read.
 #[test]
 fn without_appends_a_key_is_a_register() {
     let store = find("kv(0)").unwrap();
     let mut chance = Chance(6);
     let mut tally = Tally::default();
     for round in 0..600 {
-        // Every other history has few values, so that they repeat, and some begin with others.
+        // Every other history has few values, so that they repeat, and some are prefixes of others.
         let few = [Value::Int(0), Value::Int(1), text("a"), text("ab")];
         let mut calls = random(&mut chance, false, 7, 2, usize::MAX);
         calls.retain(|call| call.method != "append");
@@ -336,8 +336,8 @@ fn without_appends_a_key_is_a_register() {
     assert!(tally.consistent > 50 && tally.violations > 50, "{tally:?}");
 }
 
-/// Logs of 50 clients on two keys, which no search would finish, with an earlier text read again or
-/// with a text of the other key.
+/// Logs of 50 clients on two keys, which no search would finish; in one an earlier text is read
+/// again, in another a text of the other key.
 #[test]
 fn logs_of_many_clients_are_decided() {
     let store = find("kv").unwrap();

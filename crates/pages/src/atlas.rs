@@ -1,5 +1,5 @@
-//! The lattice of models as a scene, and the atlas: an edge leads to the smallest history that tells
-//! its two models apart.
+//! The lattice of models as a scene, and the atlas: each edge links to the smallest history that
+//! separates its two models.
 
 use consistory::{Court, Report};
 use consistory_atlas::{Answer, Survey};
@@ -8,17 +8,17 @@ use consistory_models::{Implication, Lattice, find, find_level, lattice};
 use consistory_report::{Case, Picture, ResultRow};
 use consistory_scene::{Basis, Edge, Emphasis, Node, Role, Scene};
 
-/// An edge of the atlas: a stronger and a weaker model, and what tells them apart.
+/// An edge of the atlas: a stronger and a weaker model, and the history that separates them.
 pub struct AtlasEdge<'a> {
     /// Id of the stronger model.
     pub stronger: &'a str,
     /// Id of the weaker model.
     pub weaker: &'a str,
-    /// How the implication is known.
+    /// Standing of the implication: proved or conjectured, with the reason.
     pub standing: String,
     /// Label of the edge.
     pub label: String,
-    /// Smallest history that the weaker model allows and the stronger forbids.
+    /// Smallest history that the weaker model allows and the stronger one forbids.
     pub history: Option<&'a History>,
 }
 

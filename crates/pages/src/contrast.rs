@@ -1,4 +1,5 @@
-//! The page of a contrast: what one model allows and the other forbids, in both directions.
+//! The page of a contrast: the histories that one model allows and the other forbids, in both
+//! directions.
 
 use consistory::Report;
 use consistory_report::{Case, ResultRow};
@@ -9,9 +10,9 @@ pub struct ContrastSide<'a> {
     pub allows: &'a str,
     /// Id of the model that forbids.
     pub forbids: &'a str,
-    /// Answer in one word: `separated`, `implied`, `none` or `undecided`.
+    /// Result in one word: `separated`, `implied`, `none` or `undecided`.
     pub answer: &'a str,
-    /// Answer in a sentence.
+    /// Result in a sentence.
     pub sentence: String,
     /// Separating history, judged by both models.
     pub judged: Option<&'a Report<'a>>,

@@ -1,16 +1,16 @@
-//! The cycle that keeps an execution from being sequentially consistent.
+//! The cycle by which an execution violates sequential consistency.
 
 use std::collections::VecDeque;
 
 use consistory_scene::{Emphasis, Role, Scene, Step};
 
-/// Relations whose union has no cycle in an execution that is sequentially consistent.
+/// Relations whose union is acyclic in a sequentially consistent execution.
 const COMMUNICATION: [&str; 4] = ["po", "rf", "co", "fr"];
 
-/// Makes a shortest cycle of `po`, `rf`, `co` and `fr` stand out in the scene of an execution.
+/// Highlights a shortest cycle of `po`, `rf`, `co` and `fr` in the scene of an execution.
 ///
-/// The other edges become context. The caption says what the cycle means; if the scene has no steps,
-/// they walk along it. In an execution without such a cycle, nothing stands out.
+/// The other edges become context. The caption explains the cycle; if the scene has no steps, they
+/// follow the cycle. In an execution without such a cycle, nothing is highlighted.
 pub(crate) fn mark_cycle(scene: &mut Scene) {
     let cycle = shortest_cycle(scene);
     for (index, edge) in scene.edges.iter_mut().enumerate() {
@@ -68,7 +68,7 @@ fn shortest_cycle(scene: &Scene) -> Vec<usize> {
     }
     let mut best: Vec<usize> = Vec::new();
     for start in 0..scene.nodes.len() {
-        // The edge by which each node was reached first.
+        // Edge by which each node was first reached.
         let mut reached: Vec<Option<usize>> = vec![None; scene.nodes.len()];
         let mut waiting = VecDeque::from([start]);
         'search: while let Some(node) = waiting.pop_front() {

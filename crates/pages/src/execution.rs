@@ -7,9 +7,9 @@ use crate::cycle::mark_cycle;
 
 /// Builds the scene of an execution.
 ///
-/// Program order runs down each lane; `rf`, `co` and `fr` are edges. If the model orders all events,
-/// the numbers of the nodes and the steps are that order. A cycle that sequential consistency forbids
-/// stands out.
+/// Program order runs down each lane; `rf`, `co` and `fr` are edges. If the model orders all
+/// events, the numbers of the nodes and the steps show that order. A cycle that sequential
+/// consistency forbids is highlighted.
 pub fn execution_scene(
     program: &Program,
     title: impl Into<String>,
@@ -59,7 +59,8 @@ pub fn execution_scene(
     scene
 }
 
-/// Walks through the events in memory order; a step lights the edges that end at its event.
+/// Returns the steps through the events in memory order; a step highlights the edges that end at
+/// its event.
 fn steps(scene: &Scene, order: &[usize]) -> Vec<Step> {
     let step = |&event: &usize| {
         let node = &scene.nodes[event];

@@ -13,15 +13,15 @@ use crate::cycle::mark_cycle;
 pub struct IsaResult<'a> {
     /// Name of the model.
     pub title: &'a str,
-    /// Outcomes that it allows, or why they are not known.
+    /// Outcomes that it allows, or why they are unknown.
     pub outcomes: Result<&'a IsaOutcomes, &'a str>,
     /// One word for the overview, for example `allowed`.
     pub word: &'a str,
 }
 
-/// Builds the scene of an execution: one lane per thread, and one for initial values that matter.
+/// Builds the scene of an execution: one lane per thread, and one for relevant initial values.
 ///
-/// A cycle that sequential consistency forbids stands out.
+/// A cycle that sequential consistency forbids is highlighted.
 pub fn isa_execution_scene(title: impl Into<String>, execution: &IsaExecution) -> Scene {
     let mut scene = Scene::new(title);
     let threads = execution.events.iter().filter_map(|event| event.thread).max();
@@ -129,7 +129,7 @@ pub fn isa_case(source: &str, text: &str, test: &IsaTest, models: &[IsaResult<'_
     case
 }
 
-/// Writes an outcome as `1:X0=1 1:X2=0`.
+/// Formats an outcome as `1:X0=1 1:X2=0`.
 pub fn isa_assignment(test: &IsaTest, state: &FinalState) -> String {
     let pairs = test.shown(state);
     let pairs: Vec<String> = pairs.iter().map(|(name, shown)| format!("{name}={shown}")).collect();

@@ -1,4 +1,5 @@
-//! Pages of reports on what is not a history: litmus tests, protocols, contrasts and the atlas.
+//! Pages of reports other than those of histories: litmus tests, protocols, contrasts and the
+//! atlas.
 //!
 //! Each function takes the result of an analysis and returns a [`Case`](consistory_report::Case) or a
 //! [`Scene`](consistory_scene::Scene). The command line writes cases into report files, and the local

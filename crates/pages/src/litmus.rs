@@ -1,4 +1,4 @@
-//! The page of a litmus test: every outcome, and how each model comes to it.
+//! The page of a litmus test: every outcome, with a witness for each model.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::execution::execution_scene;
 
-/// How an outcome comes about.
+/// Witness of an outcome.
 pub enum Witness {
     /// An execution.
     Execution(Execution),
@@ -21,9 +21,9 @@ pub enum Witness {
 pub struct ModelResult<'a> {
     /// Name of the model.
     pub title: String,
-    /// Outcomes that it allows, or why they are not known.
+    /// Outcomes that it allows, or why they are unknown.
     pub outcomes: Result<&'a Outcomes, String>,
-    /// How each outcome comes about.
+    /// Witness of each outcome.
     pub witnesses: &'a BTreeMap<Outcome, Witness>,
     /// One word for the overview, for example `allowed`.
     pub word: String,
@@ -108,7 +108,7 @@ pub fn litmus_case(source: &str, test: &Test, models: &[ModelResult<'_>]) -> Cas
     case
 }
 
-/// Writes an outcome as `r1=0 r2=1`.
+/// Formats an outcome as `r1=0 r2=1`.
 pub fn assignment(test: &Test, outcome: &Outcome) -> String {
     let names = test.program.observed_names();
     let pairs = names.iter().zip(&outcome.0).map(|(name, value)| format!("{name}={value}"));

@@ -1,4 +1,4 @@
-//! The page of a protocol: its verdict, the run that goes wrong, and the history of that run.
+//! The page of a protocol: its verdict, a failing run, and the history of that run.
 
 use consistory::Verdict;
 use consistory_protocol::{Run, System};
@@ -6,7 +6,7 @@ use consistory_report::{Case, ResultRow};
 
 use crate::run::run_scene;
 
-/// The findings about a protocol.
+/// Results for a protocol.
 pub struct ProtocolFindings<'a> {
     /// Name of the file.
     pub source: &'a str,
@@ -18,7 +18,7 @@ pub struct ProtocolFindings<'a> {
     pub text: &'a str,
     /// Names and values such as the number of states.
     pub facts: Vec<(String, String)>,
-    /// Run that goes wrong, with the sentence that says why.
+    /// Failing run, with the sentence that explains the failure.
     pub run: Option<(&'a System, &'a Run, String)>,
     /// Verdict on the history of that run.
     pub judged: Option<&'a Verdict<'a>>,

@@ -1,18 +1,19 @@
-//! A run of a protocol as a scene: swimlanes, one row per step, state changes where they happen.
+//! A run of a protocol as a scene: swimlanes with one row per step, and the state changes of each
+//! participant.
 
 use consistory_protocol::{Entry, Run, RunStep, System};
 use consistory_scene::{Edge, Emphasis, Lane, Node, NodeKind, Role, Scene, Step};
 
-/// Lines of changes that one box shows; the others are counted.
+/// Largest number of lines of changes in one box; further changes are counted.
 const MAX_LINES: usize = 9;
-/// Longer lines continue on the next.
+/// Largest length of a line, in columns; the rest continues on the next line.
 const LINE_COLUMNS: usize = 40;
 
 /// Builds the scene of a run.
 ///
-/// Each step is a box in the lane of the participant that acts, with its loads and stores and what
-/// it changes there. What it changes elsewhere is a box in that lane, with an edge leading to it.
-/// The last step of a run is what went wrong.
+/// Each step is a box in the lane of the acting participant, with its loads and stores and its
+/// changes there. Changes of other participants are boxes in their lanes, with edges leading to
+/// them. The last step of a failing run is the failure.
 pub fn run_scene(title: impl Into<String>, caption: &str, system: &System, run: &Run) -> Scene {
     let mut scene = Scene::new(title);
     scene.caption = caption.to_owned();
@@ -85,10 +86,10 @@ pub fn run_scene(title: impl Into<String>, caption: &str, system: &System, run: 
     scene
 }
 
-/// Lists what a step changes; nothing for a start state.
+/// Lists the changes of a step; empty for a start state.
 ///
-/// The elements of a multiset have no positions: what counts is which were added and taken. Fields of
-/// a record that all become defined, or undefined, are one change.
+/// The elements of a multiset have no positions: the changes are the added and removed elements.
+/// Fields of a record that all become defined, or undefined, are one change.
 pub fn changes(before: Option<&RunStep>, step: &RunStep) -> Vec<String> {
     before.map_or_else(Vec::new, |before| changes_in(before, step, |_| true))
 }
@@ -174,7 +175,7 @@ fn elements(step: &RunStep, is_in: &impl Fn(usize) -> bool) -> Vec<(String, Stri
     elements.into_iter().map(|(bag, _, shown)| (bag, format!("({shown})"))).collect()
 }
 
-/// Leaves out of a rule the parameter that is its lane's name, as it stands above already.
+/// Removes from a rule the parameter that is its lane's name, which the head of the lane shows.
 fn without_participant(rule: &str, lane: &str) -> String {
     let Some((name, parameters)) = rule.split_once(" (") else { return rule.to_owned() };
     let Some(parameters) = parameters.strip_suffix(')') else { return rule.to_owned() };
@@ -186,7 +187,7 @@ fn without_participant(rule: &str, lane: &str) -> String {
     }
 }
 
-/// Leaves out of a change the index that is its lane's name, as it stands above already.
+/// Removes from a change the index that is its lane's name, which the head of the lane shows.
 fn without_lane(change: &str, lane: &str) -> String {
     let index = format!("[{lane}]");
     match change.split_once(": ") {
@@ -197,7 +198,7 @@ fn without_lane(change: &str, lane: &str) -> String {
     }
 }
 
-/// Breaks changes into lines and counts those that are too many.
+/// Breaks changes into lines and counts those that do not fit.
 fn shown(changes: &[String]) -> Vec<String> {
     let mut lines: Vec<String> =
         changes.iter().flat_map(|change| wrapped(change, LINE_COLUMNS)).collect();

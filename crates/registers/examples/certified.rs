@@ -1,5 +1,5 @@
-//! Prints how long deciding a large history takes for each model, and how long checking the
-//! certificate takes, in seconds of the processor and of the clock.
+//! Prints the time of deciding a large history for each model, and of checking the certificate, in
+//! seconds of the processor and of the clock.
 //!
 //! ```text
 //! cargo run --release -p consistory-registers --example certified -- 1000000 16 1000 2 cc,ccv

@@ -34,7 +34,7 @@ use crate::{Options, Ruling, decide_convergent, decide_for, decide_stored, impos
 pub enum Model {
     /// A model of the catalogue, with its known implications.
     Catalogued(&'static models::Model),
-    /// A user's definition.
+    /// A model that a user defined.
     Own {
         /// The id in reports: the path of the file.
         id: Arc<str>,

@@ -15,7 +15,7 @@
 //!    differently is not in the kernel.
 //!
 //! One witness settles many pairs: before the search, all other open pairs are reversed too, as far
-//! as saturation allows. If there is no such witness, the pair is tried alone.
+//! as saturation allows. If there is no such witness, only the pair in question is reversed.
 //!
 //! Cost: at worst one decision of SC per pair; usually a few in total. A search that stops leaves
 //! pairs open; the results for the other pairs remain valid.
@@ -38,7 +38,7 @@ use crate::store_order::saturation::{Readers, Saturation};
 use crate::store_order::{self, StoreModel};
 use crate::{Options, thin_air_read};
 
-/// The kernel of a history, as far as it was found.
+/// The kernel of a history, as far as it is known.
 #[derive(Debug)]
 pub struct Kernel {
     /// Number of pairs of writes of one key, initial writes excluded.
@@ -51,11 +51,11 @@ pub struct Kernel {
     pub wsc: u64,
     /// Number of pairs known to be in the kernel.
     pub agreed: u64,
-    /// Number of pairs that may or may not be in it, because the search stopped.
+    /// Number of pairs not known to be inside or outside the kernel, because the search stopped.
     pub open: u64,
     /// Number of witnesses found.
     pub witnesses: u64,
-    /// Why pairs are open.
+    /// Reason why pairs are open.
     pub stopped: Option<Stopped>,
     orders: [Order; 4],
 }
@@ -73,10 +73,10 @@ pub enum Finder {
     Search,
 }
 
-/// Why a history has no kernel.
+/// Reason why a history has no kernel.
 #[derive(Debug)]
 pub enum NoKernel {
-    /// It is not sequentially consistent.
+    /// The history is not sequentially consistent.
     Violation(Judgement),
     /// It is unknown whether the history is sequentially consistent.
     Undecided(Stopped),
@@ -355,7 +355,7 @@ impl Query<'_> {
         for _ in 0..=usize::from(more) {
             match self.engine.complete(self.registers, saturation, self.budget)? {
                 Completed::Order(witness) => return Ok(Some(witness)),
-                // Perhaps too many pairs were reversed.
+                // There may be a witness if fewer pairs are reversed.
                 Completed::Refuted(_) => saturation.undo(alone),
             }
         }

@@ -24,13 +24,13 @@
 //! assert_eq!(pattern, "WriteCOInitRead");
 //! ```
 //!
-//! | where | what is decided |
+//! | modules | contents |
 //! | --- | --- |
 //! | `reads_from`, `registers` | the writes that each read may have read from, and a history prepared for the deciders |
 //! | `causal/` | CC, CCv and CM in one sweep; CCM and wCCM from the views of the sessions |
 //! | `store_order/` | wSC and wTSO by saturation; SC, TSO and PSO by completing the saturated order, with one engine per file in `completion/` |
 //! | `real_time` | linearizability of reads and writes |
-//! | `repeated_values/` | the choice of sources where values repeat |
+//! | `repeated_values/` | the choice of sources if values repeat |
 //! | `kernel` | the pairs that all witnesses of SC order alike |
 //! | `court`, `shrink` | any models at once, gradually; minimal violating histories |
 //!
@@ -71,10 +71,10 @@ use crate::reads_from::Candidates;
 use crate::repeated_values::replay::Memory;
 use crate::store_order::finals::Finals;
 
-/// Share of the budget for a search that was not asked for.
+/// Share of the budget (one part in this number) for a model that was not asked for.
 const UNASKED_BUDGET_SHARE: u32 = 50;
 
-/// Number of operations from which PSO is first tried by way of TSO.
+/// Number of operations from which PSO is first tried by deciding TSO.
 const TSO_FIRST_MIN_OPS: usize = 5_000;
 
 /// Share of the budget for that attempt.
@@ -87,15 +87,15 @@ pub type Ruling = consistory_verdict::Ruling<Certificate>;
 /// Options of the register deciders.
 pub type Options = consistory_verdict::Options<Tuning>;
 
-/// Settings of these deciders. Of verdicts, only those on definitions about transactions depend on
-/// them, on the order.
+/// Settings of these deciders. They do not affect verdicts, except that `order` affects those of
+/// definitions about transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tuning {
-    /// The operations for which CM is computed.
+    /// Operations for which CM is computed.
     pub scope: Scope,
     /// The engine that completes SC, TSO and PSO.
     pub engine: Engine,
-    /// The order between transactions that `so` stands for in definitions about transactions.
+    /// Order between transactions that `so` denotes in definitions about transactions.
     pub order: ClientOrder,
 }
 
@@ -104,7 +104,7 @@ pub fn decide(history: &History, models: &[CausalModel], options: &Options) -> V
     decide_for(history, models, models, options)
 }
 
-/// Decides models of which only some are asked for. A search for one of the others takes a small
+/// Decides models of which only some were asked for. A search for one of the others takes a small
 /// share of the budget.
 fn decide_for(
     history: &History,

@@ -1,9 +1,9 @@
 //! Linearizability of plain reads and writes with times, by zones.
 //!
-//! A write and the reads that read from it are a *cluster*. In a linearization nothing of the same key
-//! stands between the operations of a cluster, so clusters of a key are ordered as a whole. With `f` the
-//! first return and `s` the last start in a cluster, A has to come before B iff `f(A) < s(B)`: some
-//! operation of A returned before one of B started.
+//! A write and the reads that read from it are a *cluster*. In a linearization, no other operation
+//! of the same key is between the operations of a cluster, so the clusters of a key are ordered as
+//! a whole. With `f` the first return and `s` the last start in a cluster, A must come before B if
+//! and only if `f(A) < s(B)`: some operation of A returned before one of B started.
 //!
 //! ```text
 //!   forward zone, f < s:    w ├──┤                backward zone, s <= f:   w ├────────┤
@@ -11,15 +11,16 @@
 //!                            [f ──── s]  occupied                               [s─f]  one moment of it
 //! ```
 //!
-//! A history is linearizable iff no two clusters of a key have to come before each other, and no read
-//! returned before its write started (Gibbons and Korach, Testing shared memories, 1997). Forward zones
-//! are then disjoint, and no backward zone lies inside a forward zone. Every operation gets a moment: in
-//! a forward zone the write at `f`, each read at its start or at `f`; in a backward zone all of them at
-//! one moment that is in no forward zone. Sorted by their moments, the operations of all keys together
-//! are the linearization, since real time only orders operations whose moments are ordered.
+//! A history is linearizable if and only if no two clusters of a key must come before each other,
+//! and no read returned before its write started (Gibbons and Korach, Testing shared memories,
+//! 1997). Forward zones are then disjoint, and no backward zone lies inside a forward zone. Every
+//! operation gets a point in time: in a forward zone the write at `f`, each read at its start or at
+//! `f`, whichever is later; in a backward zone all operations at one point that is in no forward
+//! zone. Sorted by their points, the operations of all keys together form the linearization, since
+//! real time only orders operations whose points are ordered.
 //!
-//! A write of unknown status that nothing reads from does not count, so it is dropped at once; one that
-//! something reads from never returned.
+//! A write of unknown status without readers does not count, so it is dropped at once. If it has
+//! readers, it counts and never returned.
 //!
 //! # Cost
 //! `n log n`. With repeated values each choice of sources costs that
@@ -93,9 +94,9 @@ fn judge(
 #[derive(Clone, Copy)]
 struct Cluster {
     write: OpId,
-    /// The operation that returned first, and when.
+    /// First return of the cluster, with its operation.
     first: (i64, OpId),
-    /// The operation that started last, and when.
+    /// Last start of the cluster, with its operation.
     last: (i64, OpId),
 }
 
@@ -218,7 +219,7 @@ impl<'h> Zones<'h> {
         Ok(best.map(|(a, b)| cycle(self.history, &a, &b)))
     }
 
-    /// Sorts the operations by their moments. There must be no conflict.
+    /// Sorts the operations by their points in time. There must be no conflict.
     fn linearization(&self, budget: &Budget) -> Result<Vec<OpId>, Stopped> {
         let history = self.history;
         // The time that each cluster occupies.
@@ -250,7 +251,7 @@ impl<'h> Zones<'h> {
                 (false, true) => Turn::Ends,
                 (false, false) => Turn::Starts,
             };
-            // A write has its turn before its reads.
+            // A write comes before its reads.
             let rank = if op == write { OpId(0) } else { OpId(op.0 + 1) };
             moments.push((moment, turn, write, rank));
         }
@@ -263,12 +264,12 @@ impl<'h> Zones<'h> {
     }
 }
 
-/// Rank of the operations of a key that have the same moment.
+/// Rank of operations of one key that have the same point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
-    /// Operations whose zone ends at the moment.
+    /// Operations whose zone ends at the point.
     Ends,
-    /// Operations whose zone is the moment.
+    /// Operations whose zone is the point.
     Moment,
     /// Operations whose zone continues.
     Starts,

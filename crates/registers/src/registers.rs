@@ -11,10 +11,10 @@ use crate::order::{Chains, Edge};
 use crate::reads_from::Source;
 use crate::reason::Reason;
 
-/// Key of an operation that has none, or that does not count.
+/// Key of an operation without a key, or of one that is ignored.
 const NO_KEY: u32 = u32::MAX;
 
-/// Added to the key of an operation that does not count as a write.
+/// Flag added to the key of an operation that does not count as a write.
 const ONLY_READ: u32 = 1 << 31;
 
 /// A register history with the sources of its reads, as far as they are determined.
@@ -38,10 +38,10 @@ pub(crate) struct Segments {
     segments: Vec<Segment>,
     /// The writes by key, then chain, then position.
     writes: Vec<OpId>,
-    /// Position of each of these writes in its chain.
+    /// Position of each of `writes` in its chain.
     places: Vec<u32>,
-    /// For each key and column of a clock the number of the segment there, if there is one. Empty
-    /// if the table would be too large.
+    /// Number of the segment for each key and column of a clock, if there is one. Empty if the
+    /// table would be too large.
     in_column: Vec<u32>,
     width: usize,
     /// Position of the next write of each write's segment, or `NONE`. Entries of writes that are
@@ -60,7 +60,7 @@ struct KeyWrites {
     end: u32,
     /// Chain and position of the last write.
     last: Option<(ChainId, u32)>,
-    /// Whether the writes came by chain, then position.
+    /// Whether the writes were added in the order of chains and positions.
     is_sorted: bool,
 }
 

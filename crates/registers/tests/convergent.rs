@@ -14,7 +14,7 @@ use consistory_verdict::{Certificate, Edge, Judgement, Verdict, View};
 const MODELS: [(&str, ConvergentModel); 2] =
     [("ccm", ConvergentModel::Ccm), ("wccm", ConvergentModel::Wccm)];
 
-/// How many histories each model allows and forbids.
+/// Number of histories that each model allows, and that it forbids.
 type Tally = [[usize; 2]; MODELS.len()];
 
 fn assert_agrees(history: &History, tally: &mut Tally) {

@@ -1,7 +1,8 @@
 //! Every history of the corpus has the verdicts that it expects, with accepted certificates.
 //!
-//! A history's file says what is expected in comments: `# expect: cc violation WriteCORead; sc
-//! violation`, the pattern being optional. A file without an expectation fails.
+//! Comments in the file state the expected verdicts:
+//! `# expect: cc violation WriteCORead; sc violation`; the pattern is optional. A file without an
+//! expectation fails.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ fn corpus() -> Vec<PathBuf> {
     files
 }
 
-/// Reads `model verdict [pattern]` from the comments of a file.
+/// Parses `model verdict [pattern]` from the comments of a file.
 fn expectations(text: &str) -> Vec<(String, String, Option<String>)> {
     text.lines()
         .filter_map(|line| line.strip_prefix("# expect:"))
@@ -61,7 +62,7 @@ fn every_history_has_the_verdicts_that_it_expects() {
             assert_eq!(judgement.verdict().as_str(), verdict, "{model} of {name}");
             let (shown, claim) = (via.unwrap_or(&model), judgement.verdict());
             let certificate = judgement.certificate().expect("it is decided");
-            // There are no rules for RMO, which the evaluator decides.
+            // The checker has no rules for RMO, which the evaluator decides.
             if shown != "rmo"
                 && let Err(rejection) = certify(&histories[0], shown, claim, certificate)
             {

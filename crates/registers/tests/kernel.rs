@@ -1,4 +1,5 @@
-//! The kernel is what all sequential runs of a history agree on, and CCM finds its `pww` of it.
+//! The kernel contains the pairs that all sequential runs of a history agree on, and CCM's `pww` is
+//! a part of it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use consistory_registers::{Engine, Finder, NoKernel, Options, Tuning, kernel};
 
 type Pairs = BTreeSet<(OpId, OpId)>;
 
-/// A history whose every read has one candidate at most, as plainly as it can be put.
+/// A history in which every read has at most one candidate, in a simple representation.
 struct Plain<'h> {
     history: &'h History,
     source: Vec<Option<OpId>>,
@@ -161,7 +162,7 @@ fn close(r: &mut [Vec<bool>]) {
 struct Tally {
     kernels: usize,
     without: usize,
-    /// How many pairs each finds first: CCv, CCM, wSC, the search.
+    /// Number of pairs that each technique finds first: CCv, CCM, wSC, the search.
     found: [usize; 4],
     unordered: usize,
 }

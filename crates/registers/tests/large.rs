@@ -1,5 +1,5 @@
-//! Histories that are large enough for what only large ones need: longer turns, wide counts, and
-//! lines in which writes move far. The independent checker accepts each verdict, so that none of them is wrong.
+//! Tests of code paths that only large histories reach: longer turns, wide counts, and orders in
+//! which writes move far. The independent checker accepts every verdict.
 
 use consistory_certify::certify;
 use consistory_formats::{Format, parse_str};
@@ -8,7 +8,7 @@ use consistory_history::History;
 use consistory_registers::{CausalModel, Options, decide};
 use consistory_verdict::Verdict;
 
-/// Decides CC, CCv and CM, has the checker accept it, and says which hold.
+/// Decides CC, CCv and CM, passes the verdicts to the checker, and returns which models hold.
 fn decided(history: &History) -> [bool; 3] {
     let models = [(CausalModel::Cc, "cc"), (CausalModel::Ccv, "ccv"), (CausalModel::Cm, "cm")];
     let together = decide(history, &models.map(|(model, _)| model), &Options::default());
@@ -28,8 +28,8 @@ fn decided(history: &History) -> [bool; 3] {
 #[test]
 fn what_a_memory_promises_holds_and_what_is_planted_is_found() {
     let mut found = [[0; 2]; 2];
-    // Few variables let writes move far in the line, many do not; with few sessions a replica that
-    // converges often shows writes in another order than a causal memory may.
+    // With few variables writes move far in the order, with many they do not; with few sessions a
+    // replica that converges often shows writes in another order than a causal memory may.
     let shapes = [(3, 20, 0.0), (20, 2, 0.0), (20, 20, 0.0), (20, 1_000, 0.0), (20, 1_000, 1.0)];
     for (sessions, variables, skew) in shapes {
         for memory in [Memory::Sc, Memory::Ccv, Memory::Cm] {
@@ -64,7 +64,7 @@ fn sessions_whose_counts_need_more_than_two_bytes() {
 
 #[test]
 fn the_next_of_many_writes_overwrites() {
-    // The reader waits for q while the writer runs ahead; then it knows no more than two writes of x.
+    // The reader waits for q while the writer advances; then it knows only two writes of x.
     let mut text: String = "w: ".into();
     text.extend((1..=100).map(|value| format!("w(x,{value}) ")));
     text += "\nt: ";
@@ -78,7 +78,8 @@ fn the_next_of_many_writes_overwrites() {
 
 #[test]
 fn a_read_far_behind_costs_no_more_than_the_sessions() {
-    // One session writes, the other reads what was long overwritten; with one read too far back.
+    // One session writes, the other reads values that were overwritten long ago; one read is too
+    // old.
     let history = |last: i64| {
         let mut b = consistory_history::HistoryBuilder::new();
         let (writer, reader, x) = (b.session("w"), b.session("r"), b.key("x"));

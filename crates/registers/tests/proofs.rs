@@ -1,5 +1,4 @@
-//! No proof of a violation goes round in a circle: nothing is among the premises that it rests on,
-//! however far below.
+//! No proof of a violation is circular: no edge is among its own premises, however deep.
 
 use std::collections::HashSet;
 
@@ -14,7 +13,7 @@ use consistory_registers::{
 };
 use consistory_verdict::{Certificate, Edge, Judgement, Verdict};
 
-/// Finds an edge that has itself, with the same relation, somewhere below it.
+/// Finds an edge that occurs, with the same relation, among its own premises.
 fn circular(certificate: &Certificate) -> Option<&Edge> {
     match certificate {
         Certificate::Cycle { edges, .. } => edges.iter().find_map(|edge| circle(edge)),
@@ -45,7 +44,7 @@ fn circle(edge: &Edge) -> Option<&Edge> {
     None
 }
 
-/// Judges a history by every model whose rules derive something from what they derived.
+/// Judges a history by every model whose rules derive edges from derived edges.
 fn judgements(history: &History) -> Vec<(&'static str, Judgement<Certificate>)> {
     let options = &Options::default();
     let split = &Options::tuned(Tuning { engine: Engine::Split, ..Tuning::default() });
@@ -84,7 +83,8 @@ fn assert_no_circles(history: &History) -> usize {
 
 #[test]
 fn a_pair_that_several_reads_force() {
-    // The second read of 2 forces the order of the writes, and by it so does the first.
+    // The second read of 2 forces the order of the writes, and that order makes the first read
+    // force it too.
     let history = "t0: w(x,1)\nt1: w(x,2) r(x,2) r(x,1) r(x,2)\n";
     let history = &parse_str(history, Format::Hist, "several reads").unwrap()[0];
     assert_eq!(assert_no_circles(history), judgements(history).len());

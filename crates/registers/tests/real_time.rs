@@ -8,7 +8,7 @@ use consistory_registers::{Options, decide_linearizable};
 use consistory_testkit::{Random, rounds, text};
 use consistory_verdict::{Certificate, Judgement, Verdict};
 
-/// What a test says about an operation: whether it writes, its key, its value, its status.
+/// An operation in a test: whether it writes, its key, its value, its status.
 #[derive(Clone, Copy)]
 struct Plain {
     writes: bool,
@@ -35,7 +35,7 @@ fn build(sessions: &[Vec<(Plain, Interval)>]) -> History {
     b.finish().unwrap()
 }
 
-/// Tries every order, by the definition of linearizability itself.
+/// Tries every order, by the definition of linearizability.
 fn is_linearizable(history: &History) -> bool {
     fn end(history: &History, op: OpId) -> i64 {
         let end = history.time(op).unwrap().end;
@@ -121,7 +121,7 @@ fn random_history(random: &mut Random, most: usize, keys: usize, values: usize) 
             let key = random.below(keys) as u32;
             let plain = Plain { writes, key, value: value.max(i64::from(writes)), status };
             ops.push((plain, Interval { start: now, end }));
-            // What ends at one time does not meet what starts then.
+            // An operation that ends at some time does not meet one that starts then.
             now = end.unwrap_or(now).max(now) + 1 + random.below(4) as i64;
         }
         sessions.push(ops);
@@ -131,7 +131,7 @@ fn random_history(random: &mut Random, most: usize, keys: usize, values: usize) 
 
 #[test]
 fn every_small_history_is_judged_as_defined() {
-    // All ways in which three operations can overlap: three pairs of six moments.
+    // All ways in which three operations can overlap: three pairs of six points in time.
     let mut overlaps = Vec::new();
     for a in 0..6 {
         for b in a + 1..6 {
@@ -188,8 +188,8 @@ fn damaged_certificates_are_rejected() {
         let judgement = decide_linearizable(&history, &Options::default()).judgement;
         match judgement.certificate().unwrap().clone() {
             Certificate::Order { mut order, wr } if order.len() > 1 => {
-                // Another order proves the same only if it is a linearization, which a plain check
-                // of its own tells.
+                // Another order is a proof only if it is a linearization, which the test checks
+                // itself.
                 let (i, j) = (random.below(order.len()), random.below(order.len()));
                 order.swap(i, j);
                 let is_one = is_linearization(&history, &order, &wr);
@@ -199,7 +199,7 @@ fn damaged_certificates_are_rejected() {
                 rejected[0] += usize::from(!is_one);
             }
             Certificate::Cycle { mut edges, .. } => {
-                // A cycle with an edge of real time turned around, or put between other operations.
+                // A cycle with a reversed edge of real time, or with one between other operations.
                 let Some(at) = edges.iter().position(|edge| edge.relation == "rt") else {
                     continue;
                 };

@@ -26,7 +26,7 @@ const MODELS: [(&str, StoreModel); 5] = [
     ("pso", StoreModel::Pso),
 ];
 
-/// How many histories each model allows and forbids.
+/// Number of histories that each model allows, and that it forbids.
 type Tally = [[usize; 2]; MODELS.len()];
 
 fn assert_agrees(history: &History, engines: &[Engine], tally: &mut Tally) {
@@ -52,7 +52,7 @@ fn assert_agrees(history: &History, engines: &[Engine], tally: &mut Tally) {
 
 const ALL: [Engine; 4] = [Engine::Auto, Engine::Split, Engine::Frontier, Engine::Sat];
 
-/// The usual engine on every history, and the others, which it runs too, on one of ten.
+/// Runs the usual engine on every history, and the other engines on one in ten.
 #[derive(Default)]
 struct Sampled {
     histories: usize,
@@ -170,7 +170,7 @@ fn tangled_histories_small_enough_for_the_evaluator() {
         let (cells, cycles) = (4, 8 + seed as u32 % 12);
         assert_agrees(&tangle(&Tangle { cells, cycles, seed }), &ALL, &mut tally);
     }
-    // Saturation alone has nothing to say of them.
+    // Saturation alone cannot refute them.
     assert_eq!((tally[0], tally[2]), ([200, 0], [200, 0]));
     assert!([1, 3, 4].iter().all(|&at| tally[at].iter().all(|&n| n > 30)), "{tally:?}");
 }
@@ -198,8 +198,8 @@ fn busy_histories_of_their_own_memories() {
     }
 }
 
-/// Has the models with a total store order decide a history with final values; counts how many each
-/// allows and forbids.
+/// Decides a history with final values by the models with a total store order; counts the histories
+/// that each model allows and forbids.
 fn assert_ends(history: &str, tally: &mut [[usize; 2]; 3]) {
     let parsed = parse_str(history, Format::Hist, "final values").unwrap().remove(0);
     for ((id, model), tally) in [MODELS[1], MODELS[3], MODELS[4]].into_iter().zip(tally) {
@@ -251,7 +251,7 @@ fn every_small_history_with_a_final_value_that_several_writes_may_have() {
     assert!(tally.iter().flatten().all(|&n| n > 1_000), "{tally:?}");
 }
 
-/// Returns certificates that differ from one by a slip, in the cases of last writes and inside them.
+/// Returns certificates with one mistake each, in the cases of last writes and inside them.
 fn forged(history: &History, certificate: &Certificate) -> Vec<Certificate> {
     let ids = || (0..history.len() + history.key_count()).map(OpId::new);
     let Certificate::SplitLast { key, branches } = certificate else { return Vec::new() };
@@ -288,7 +288,7 @@ fn forged(history: &History, certificate: &Certificate) -> Vec<Certificate> {
 #[test]
 fn no_proof_about_last_writes_proves_what_is_not() {
     let parse = |text: &str| parse_str(text, Format::Hist, "final values").unwrap().remove(0);
-    // Proofs by last writes, and histories to try them on.
+    // Proofs by last writes, and histories to check them against.
     let mut proofs: Vec<(History, Certificate)> = Vec::new();
     let mut consistent: Vec<History> = Vec::new();
     let mut left_out = 0;
@@ -301,7 +301,7 @@ fn no_proof_about_last_writes_proves_what_is_not() {
                 match judgement {
                     Judgement::Consistent(_) => consistent.push(history),
                     Judgement::Violation { certificate, .. } => {
-                        // Nothing that a case needs can be left out.
+                        // No part that a case needs can be left out.
                         if let Certificate::SplitLast { key, branches } = &certificate
                             && branches.len() > 1
                         {
@@ -389,7 +389,7 @@ fn contended_histories_whose_values_repeat() {
             let judgement = decide_stored(&history, model, &Options::default()).judgement;
             let certificate = judgement.certificate().expect("decided");
             certify(&history, id, Verdict::Consistent, certificate).expect(id);
-            // Another value need not be wrong; whatever the verdict is, it is proved.
+            // Another value need not be wrong; the verdict, whatever it is, has a certificate.
             let (plants, distance) = (Plants::Count(3), 10);
             let planted = plant(&history, &PlantOptions { plants, distance, seed });
             let judgement = decide_stored(&planted, model, &Options::default()).judgement;
@@ -401,7 +401,7 @@ fn contended_histories_whose_values_repeat() {
     assert!(tally.iter().flatten().all(|&n| n > 1), "{tally:?}");
 }
 
-/// Has every engine decide, the portfolio on several threads, and gives the verdict.
+/// Decides with every engine, the portfolio on several threads; returns the common verdict.
 fn assert_engines_agree(history: &History, id: &str, model: StoreModel, what: &str) -> Verdict {
     let mut verdicts = Vec::new();
     for (engine, jobs) in
@@ -437,7 +437,7 @@ fn tangled_histories_whose_values_repeat() {
     let mut tally = [0; 2];
     for seed in 0..10 {
         let (cells, cycles) = (5, 12 + 3 * seed as u32);
-        // What some reads of cells read may be from another session, too, and so may be what is last.
+        // Some reads and final values may come from another session.
         let again = match seed % 5 {
             0 => "w(x0,1) w(x1,2)\nreader: r(x0,1)",
             1 => "w(p,1) r(p,1) w(p,1)\nreader: r(p,1)",
@@ -510,7 +510,7 @@ fn recordings_of_this_processor() {
         .unwrap();
     }
     assert_eq!(tally.map(|[consistent, violations]| consistent + violations), [180; 5]);
-    // An x86 processor is TSO; what others do is for the evaluator to say.
+    // An x86 processor is TSO; on others the evaluator determines the expected verdict.
     if cfg!(target_arch = "x86_64") {
         assert_eq!(tally[3], [180, 0]);
     }

@@ -1,4 +1,4 @@
-//! Models that are asked for together: side by side, and one by what another was shown by.
+//! Models judged together: in parallel, and by certificates of other models.
 
 use crate::support::{Random, Shape, random_history, rounds, text};
 use consistory_certify::certify;
@@ -15,7 +15,8 @@ fn of(id: &str) -> Model {
     Model::Catalogued(find(id).unwrap())
 }
 
-/// Judges by all models, together and one by one, and gives the verdicts that both agree on.
+/// Judges by all models, together and one by one; asserts that the verdicts agree, and returns
+/// them.
 fn judged(history: &History, jobs: usize) -> Vec<Verdict> {
     let options = Options { jobs, ..Options::default() };
     let together = judge(history, &MODELS.map(of), &options);
@@ -31,7 +32,7 @@ fn judged(history: &History, jobs: usize) -> Vec<Verdict> {
             assert_eq!(alone.judgement.verdict(), judgement.verdict(), "{}", what());
             let certificate = judgement.certificate().expect("it is decided");
             if let (None, None) = (via, alone.via) {
-                // A proof is of the kind that the model has when it is asked for alone.
+                // A certificate has the form that the model's own decider produces.
                 let usual = alone.judgement.certificate().expect("it is decided");
                 assert_eq!(certificate.kind(), usual.kind(), "{}", what());
             }
@@ -105,7 +106,7 @@ fn what_runs_out_of_its_part_of_the_memory_gets_all_of_it() {
         let is_decided = |ruling: &Ruling| !matches!(ruling.judgement, Judgement::Undecided(_));
         rulings.into_iter().all(|ruling| is_decided(&ruling.unwrap()))
     };
-    // The least with which both are decided one after the other.
+    // The smallest set of models in which both are decided one after the other.
     let ids = ["wsc", "wtso"];
     let (mut low, mut high) = (1u64, 1 << 40);
     while high - low > high / 16 {

@@ -1,12 +1,12 @@
-//! Interactive reports: one HTML file that opens anywhere, offline.
+//! Interactive reports: one HTML file that opens in any browser, offline.
 //!
 //! A report is a list of [`Case`]s, such as the histories of a batch, the outcomes of a litmus test
 //! or the run of a protocol. Each has a table of results; a result may have a text, a certificate
-//! and a picture whose steps can be walked through. [`ReportWriter`] takes them one after the
-//! other and keeps only one line per case in memory, so a batch of any size can be reported.
+//! and a picture with steps. [`ReportWriter`] receives the cases one after the other and keeps only
+//! one line per case in memory, so a batch of any size can be reported.
 //!
-//! The file holds everything that it needs: style, program and data, the latter compressed in
-//! chunks that the page unpacks when they are looked at. A content security policy forbids any
+//! The file contains everything that it needs: style, program and data. The data are compressed in
+//! chunks, which the page unpacks when they are shown. A content security policy forbids any
 //! request, and text from inputs enters the page as text only.
 //!
 //! ```
@@ -43,14 +43,14 @@ pub const STYLE: &str = include_str!("../assets/report.css");
 pub const CASE_PROGRAM: &str = include_str!("../assets/case.js");
 const PROGRAM: &str = include_str!("../assets/report.js");
 
-/// Size of a report beyond which further cases keep their pictures only if they hold a violation.
+/// Size of a report from which only cases with a violation keep their pictures.
 const PICTURES_OF_ALL_BYTES: u64 = 12 << 20;
-/// Size of a report beyond which further cases have no pictures, and no certificates.
+/// Size of a report from which cases have no pictures and no certificates.
 const PICTURES_BYTES: u64 = 16 << 20;
-/// Size of a report beyond which further cases have their table of results only.
+/// Size of a report from which cases have only their table of results.
 const TABLES_ONLY_BYTES: u64 = 17 << 20;
 
-/// How many cases are compressed together: a page unpacks one chunk at a time.
+/// Number of cases that are compressed together: a page unpacks one chunk at a time.
 const CASES_PER_CHUNK: usize = 50;
 
 /// The part of a report about one history, test or protocol.
@@ -60,22 +60,23 @@ pub struct Case {
     pub title: String,
     /// Names and values that are shown below the heading.
     pub facts: Vec<(String, String)>,
-    /// Names of the columns of the table of results; one that is called `time` holds milliseconds.
+    /// Names of the columns of the table of results; a column `time` contains milliseconds.
     pub columns: Vec<String>,
     /// Results, one row each.
     pub rows: Vec<ResultRow>,
     /// Pictures; rows refer to them by index.
     pub scenes: Vec<Picture>,
-    /// Whether the pictures of a row are next to each other at first, rather than one at a time.
+    /// Whether the pictures of a row are initially shown next to each other instead of one at a
+    /// time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
-    /// Index of a picture that stands above those of the rows and leads to them.
+    /// Index of a picture that is shown above those of the rows and links to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map: Option<usize>,
-    /// For each edge of the map, the index of the row that it leads to.
+    /// For each edge of the map, the index of the row to which it links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Option<usize>>,
-    /// Measurements over time, which stand below the pictures.
+    /// Measurements over time, shown below the pictures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<Chart>,
     /// The input as text; empty if it is too long to be useful.
@@ -93,16 +94,16 @@ impl Case {
     }
 }
 
-/// Measurements over time, with the spans in which something was done to the system.
+/// Measurements over time, with marked spans such as faults.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Chart {
     /// Heading.
     pub title: String,
     /// Unit of the values.
     pub unit: String,
-    /// Distance between two values, in seconds; the first value is at the first distance.
+    /// Distance between two values in seconds; the first value is at the first distance.
     pub interval: f64,
-    /// Names and values of the lines; a value that is not known is left out of its line.
+    /// Names and values of the lines; `None` for an unknown value.
     pub series: Vec<(String, Vec<Option<f64>>)>,
     /// Labels, starts and ends of spans of time, in seconds.
     pub bands: Vec<(String, f64, f64)>,
@@ -136,7 +137,7 @@ impl ResultRow {
 pub struct Picture {
     scene: Scene,
     views: BTreeMap<&'static str, consistory_scene::View>,
-    /// The scene without what its proof does not mention, if that is less.
+    /// The scene without nodes that its proof does not mention, if it is smaller.
     #[serde(skip_serializing_if = "Option::is_none")]
     core: Option<Box<Picture>>,
 }
@@ -148,9 +149,9 @@ impl Picture {
         Picture { scene, views, core: None }
     }
 
-    /// Adds what the page shows in its place when only the core of the proof is wanted.
+    /// Adds the scene that the page shows if only the core of the proof is wanted.
     ///
-    /// Pictures of proofs by edges find their core themselves.
+    /// For pictures of proofs by edges the core is computed.
     #[must_use]
     pub fn with_core(self, core: Scene) -> Self {
         Picture { core: Some(Box::new(Picture { core: None, ..Picture::from(core) })), ..self }
@@ -163,11 +164,11 @@ impl Picture {
 }
 
 impl From<Scene> for Picture {
-    /// Lays the scene out: in order, and in time if its nodes have times.
+    /// Computes the layouts of the scene: by order, and by time if its nodes have times.
     fn from(scene: Scene) -> Self {
         let has_transactions = scene.nodes.iter().any(|node| node.kind == NodeKind::Transaction);
         let things = if has_transactions { "transactions" } else { "operations" };
-        // Without edges nothing says which nodes belong together.
+        // Without edges, the nodes of a proof are unknown.
         let core = if scene.edges.is_empty() { None } else { core_of(&scene, things) };
         let mut views = BTreeMap::from([("order", order_view(&scene))]);
         views.extend(time_view(&scene).map(|view| ("time", view)));
@@ -187,7 +188,7 @@ pub struct ReportWriter<W: Write> {
     /// Details of the cases that are not written yet.
     waiting: Vec<Value>,
     chunks: usize,
-    /// Bytes of chunks that are written.
+    /// Number of bytes of chunks that were written.
     written: u64,
     relations: BTreeSet<String>,
 }
@@ -218,7 +219,7 @@ impl<W: Write> ReportWriter<W> {
         })
     }
 
-    /// Names what the numbers of the cases count; operations unless it is called.
+    /// Names the items that the numbers of the cases count; by default operations.
     #[must_use]
     pub fn counting(mut self, what: &str) -> Self {
         self.counted = what.to_owned();
@@ -251,7 +252,7 @@ impl<W: Write> ReportWriter<W> {
         if self.waiting.len() == CASES_PER_CHUNK { self.write_chunk() } else { Ok(()) }
     }
 
-    /// Writes what is left and the program; `about` is shown next to the title.
+    /// Writes the remaining cases and the program; `about` is shown next to the title.
     pub fn finish(mut self, about: &str) -> io::Result<W> {
         if !self.waiting.is_empty() {
             self.write_chunk()?;
@@ -282,7 +283,7 @@ impl<W: Write> ReportWriter<W> {
         Ok(self.out)
     }
 
-    /// Returns the case, or what a report that is large already still takes of it.
+    /// Returns the case, or the part of it that a large report still includes.
     fn within_size<'c>(&self, case: &'c Case) -> Cow<'c, Case> {
         let is_wrong = |row: &ResultRow| {
             row.cells.iter().any(|cell| cell.as_str().is_some_and(|word| word == "violation"))
@@ -381,7 +382,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Makes JSON safe inside a script element: no tag can begin in it.
+/// Escapes JSON for a script element, so that no tag can begin in it.
 fn for_script(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

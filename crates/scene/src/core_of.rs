@@ -6,9 +6,9 @@ use crate::{Edge, Emphasis, Node, NodeKind, Scene, Step};
 
 /// Builds the scene without the nodes that the proof does not mention.
 ///
-/// Runs of such nodes become one gap each; lanes without a node of the proof are left out and counted
-/// in a note. `things` names what the gaps count, for example `operations`. Returns `None` if the
-/// scene is its own core, or if it has no proof.
+/// Runs of such nodes become one gap each; lanes without a node of the proof are left out and
+/// counted in a note. `things` names the items that the gaps count, for example `operations`.
+/// Returns `None` if the scene is its own core, or if it has no proof.
 pub fn core_of(scene: &Scene, things: &str) -> Option<Scene> {
     let is_kept = |node: &Node| node.kind != NodeKind::Gap && node.emphasis > Emphasis::Plain;
     let has_proof = scene.nodes.iter().any(|node| node.emphasis >= Emphasis::Proof);
@@ -38,7 +38,7 @@ pub fn core_of(scene: &Scene, things: &str) -> Option<Scene> {
         let place = core.lanes.len();
         core.lanes.push(scene.lanes.get(lane).cloned().unwrap_or_default());
         nodes.sort_by_key(|&node| (scene.nodes[node].row, node));
-        // Number of things in the run before the next node, and the run's last row.
+        // Number of items in the run before the next node, and the run's last row.
         let mut run = (0, 0);
         for index in nodes {
             let node = &scene.nodes[index];

@@ -1,4 +1,4 @@
-//! A scene as a Graphviz graph, for those who want to lay it out themselves.
+//! A scene as a Graphviz graph, for other layouts.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::geometry::printable;
 use crate::palette::colours;
 use crate::{Basis, Role, Scene};
 
-/// Writes a scene in Graphviz's language: a cluster per lane, an edge per edge.
+/// Writes a scene in Graphviz's language, with one cluster per lane.
 pub fn dot(scene: &Scene) -> String {
     let mut out = String::from("digraph scene {\n  node [shape=box, fontname=\"monospace\"];\n");
     let _ = writeln!(out, "  label={};", quoted(&scene.title));

@@ -1,4 +1,4 @@
-//! The back ends by name.
+//! The formats of pictures.
 
 use crate::{Scene, dot, order_view, svg, text};
 
@@ -18,7 +18,7 @@ pub enum PictureFormat {
 }
 
 impl PictureFormat {
-    /// Returns the ending of the names of files in this format.
+    /// Returns the file extension of this format.
     pub fn extension(self) -> &'static str {
         match self {
             PictureFormat::Svg => "svg",

@@ -1,4 +1,4 @@
-//! Points, rectangles, and how wide a text gets.
+//! Points, rectangles, and widths of texts.
 
 use serde::ser::{Serialize, SerializeTuple, Serializer};
 
@@ -30,7 +30,7 @@ impl Rect {
         Point { x: self.x + self.w / 2.0, y: self.y + self.h / 2.0 }
     }
 
-    /// Returns whether the insides of two rectangles share a point.
+    /// Checks whether the interiors of two rectangles intersect.
     pub fn overlaps(&self, other: &Rect) -> bool {
         self.x < other.x + other.w
             && other.x < self.x + self.w
@@ -38,7 +38,7 @@ impl Rect {
             && other.y < self.y + self.h
     }
 
-    /// Returns whether a horizontal or vertical segment runs through the inside.
+    /// Checks whether a horizontal or vertical segment runs through the interior.
     pub fn is_crossed_by(&self, a: Point, b: Point) -> bool {
         let (left, right) = (a.x.min(b.x), a.x.max(b.x));
         let (top, bottom) = (a.y.min(b.y), a.y.max(b.y));
@@ -77,12 +77,12 @@ pub(crate) const LABEL_TEXT: f64 = 11.0;
 /// Size of the text at the head of a lane.
 pub(crate) const NAME_TEXT: f64 = 14.0;
 
-/// Estimates the width of monospaced text; browsers choose the font, so it errs on the wide side.
+/// Estimates the width of monospaced text; browsers choose the font, so the estimate is large.
 pub(crate) fn mono_width(text: &str, size: f64) -> f64 {
     columns(text) as f64 * size * 0.615
 }
 
-/// Estimates the width of bold proportional text, on the wide side.
+/// Estimates the width of bold proportional text; the estimate is large.
 pub(crate) fn bold_width(text: &str, size: f64) -> f64 {
     columns(text) as f64 * size * 0.66
 }

@@ -15,9 +15,9 @@
 //!       ┌─▾──▾─┐
 //! ```
 //!
-//! Labels stand in a strip above the node that their edge enters. Lines run vertically through a
-//! strip, each in a slot that is as wide as its label, and slanted lines stay between the strips. So
-//! no label meets a node, another label or another edge.
+//! Labels are in a strip above the node that their edge enters. Lines run vertically through a
+//! strip, each in a slot that is as wide as its label, and slanted lines stay between the strips.
+//! So no label touches a node, another label or another edge.
 
 use std::collections::BTreeMap;
 
@@ -30,13 +30,13 @@ const SLANTED_HEIGHT: f64 = 46.0;
 const STRIP_HEIGHT: f64 = 28.0;
 const LABEL_HEIGHT: f64 = 14.0;
 const NODE_GAP: f64 = 28.0;
-/// Slot of a line without a label.
+/// Width of the slot of a line without a label.
 const NARROWEST_SLOT: f64 = 18.0;
 const SWEEPS: usize = 12;
 
 /// Places a scene's nodes in layers by their rows and draws its edges downwards.
 ///
-/// The lanes of the scene do not matter. An edge that does not lead to a lower row is not shown.
+/// The lanes of the scene are ignored. An edge that does not lead to a lower row is not shown.
 pub fn lattice_view(scene: &Scene) -> View {
     let mut diagram = Diagram::new(scene);
     diagram.sort_layers();
@@ -61,7 +61,7 @@ struct Diagram {
     layers: Vec<Vec<usize>>,
     /// Vertices of each edge from its start to its end; empty if the edge is not shown.
     chains: Vec<Vec<usize>>,
-    /// Slot that each edge needs where it enters its last node.
+    /// Width of the slot at the end of each edge.
     slots: Vec<f64>,
 }
 
@@ -213,7 +213,7 @@ impl Diagram {
         let order = &self.layers[layer];
         let mut offset = 0.0;
         let mut offsets = Vec::new();
-        // Each pool: the sum of the positions that its members want, and how many they are.
+        // Each pool: the sum of the preferred positions of its members, and their number.
         let mut pools: Vec<(f64, usize)> = Vec::new();
         for (i, &v) in order.iter().enumerate() {
             let vertex = &self.vertices[v];
@@ -301,7 +301,7 @@ impl Diagram {
         view
     }
 
-    /// Returns where each edge leaves its first node and where it enters its last one.
+    /// Returns the positions at which each edge leaves its first node and enters its last one.
     fn ports(&self, count: usize) -> (Vec<f64>, Vec<f64>) {
         let mut exits = vec![0.0; self.chains.len()];
         let mut entries = vec![0.0; self.chains.len()];
@@ -314,7 +314,7 @@ impl Diagram {
             }
         }
         for node in 0..count {
-            // The edges of a side stand in the order of where they come from or lead to.
+            // The edges of a side are sorted by their other ends.
             let next = |edge: usize| self.vertices[self.chains[edge][1]].x;
             let before = |edge: usize| {
                 let chain = &self.chains[edge];

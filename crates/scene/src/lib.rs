@@ -1,19 +1,19 @@
 //! A picture as data: nodes in lanes, edges with their evidence, bands of time, steps of a proof.
 //!
-//! A [`Scene`] says what is shown and nothing about where. [`order_view`] places its nodes in
-//! columns, one per lane, with routed edges; [`time_view`] places them as bars along a time axis;
-//! [`lattice_view`] draws a Hasse diagram. All return a [`View`], which the back ends draw: [`svg`] as a static picture, [`View`]'s
-//! serialized form for the interactive page. [`dot`] and [`text`] need no coordinates and take the
-//! scene itself.
+//! A [`Scene`] describes the content of a picture, without coordinates. [`order_view`] places its
+//! nodes in columns, one per lane, with routed edges; [`time_view`] places them as bars along a
+//! time axis; [`lattice_view`] draws a Hasse diagram. All return a [`View`], which the back ends
+//! draw: [`svg`] as a static picture, [`View`]'s serialized form for the interactive page. [`dot`]
+//! and [`text`] need no coordinates and take the scene itself.
 //!
 //! The same scene serves histories of registers, transactions and calls, executions of litmus
-//! tests, runs of protocols, and the lattice of models, so that one visual language covers them
-//! all.
+//! tests, runs of protocols, and the lattice of models, so that all of them are drawn in the same
+//! style.
 //!
 //! # Guarantees
 //!
 //! In an order view and in a lattice view no label overlaps another label, a node or the line of
-//! another edge, and no edge runs over a node. The layouts reserve room for each of them, so this
+//! another edge, and no edge runs over a node. The layouts reserve space for each of them, so this
 //! holds by construction; `tests/random_scenes.rs` checks it on random scenes.
 //!
 //! ```
@@ -65,13 +65,13 @@ pub struct Scene {
     pub nodes: Vec<Node>,
     /// Edges; a step refers to them by index.
     pub edges: Vec<Edge>,
-    /// Spans of time that are marked across all lanes, for example faults.
+    /// Spans of time that are highlighted across all lanes, for example faults.
     pub bands: Vec<Band>,
     /// Steps of the proof, in reading order.
     pub steps: Vec<Step>,
     /// Sentences below the picture.
     pub notes: Vec<String>,
-    /// Whether starts and ends only say what comes before what: then a time view has no axis.
+    /// Whether starts and ends express only an order, so that a time view has no axis.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_without_clock: bool,
 }
@@ -104,16 +104,16 @@ pub struct Node {
     pub id: String,
     /// Index of its lane.
     pub lane: usize,
-    /// Row in an order view; rows without nodes take no room.
+    /// Row in an order view; rows without nodes have no height.
     pub row: usize,
     /// Lines of its label.
     pub lines: Vec<String>,
-    /// The text shown under the pointer: values and times in full.
+    /// Text shown under the pointer: values and times in full.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// How it is drawn.
+    /// Style of the node.
     pub kind: NodeKind,
-    /// Whether the proof is about it.
+    /// Part of the node in the proof.
     pub emphasis: Emphasis,
     /// Start on the time axis, if it has times.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +124,7 @@ pub struct Node {
     /// Position in the order that proves consistency, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<usize>,
-    /// Number of operations or transactions that a gap stands for.
+    /// Number of operations or transactions that a gap represents.
     #[serde(skip_serializing_if = "is_zero")]
     pub hidden: usize,
 }
@@ -139,7 +139,7 @@ impl Node {
         Node { id: id.into(), lane, row, lines: vec![label.into()], ..Node::default() }
     }
 
-    /// Builds a gap that stands for `count` things, for example `operations`.
+    /// Builds a gap that represents `count` items, for example `operations`.
     pub fn gap(lane: usize, row: usize, count: usize, things: &str) -> Self {
         let things = if count == 1 { things.trim_end_matches('s') } else { things };
         let label = format!("… {} {things} …", grouped(count));
@@ -147,7 +147,7 @@ impl Node {
     }
 }
 
-/// Writes a number with commas between groups of three digits.
+/// Formats a number with commas between groups of three digits.
 fn grouped(count: usize) -> String {
     let digits = count.to_string();
     let mut out = String::new();
@@ -160,7 +160,7 @@ fn grouped(count: usize) -> String {
     out
 }
 
-/// How a node is drawn.
+/// Style of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeKind {
@@ -171,7 +171,7 @@ pub enum NodeKind {
     Transaction,
     /// The initial state or an initial write.
     Initial,
-    /// A number of operations that are not shown.
+    /// A number of operations that are hidden.
     Gap,
     /// A call without a return, or one whose outcome is unknown.
     Pending,
@@ -179,7 +179,7 @@ pub enum NodeKind {
     Aborted,
 }
 
-/// Whether the proof is about a node.
+/// Part of a node in the proof.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Emphasis {
@@ -203,11 +203,11 @@ pub struct Edge {
     pub to: usize,
     /// Relation, for example `wr`; it chooses the colour and is the label.
     pub relation: String,
-    /// Its part in the proof.
+    /// Role of the edge in the proof.
     pub role: Role,
     /// The origin of the edge.
     pub basis: Basis,
-    /// Sentence that says why it holds.
+    /// Sentence that explains the edge.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// Indices of the edges that it follows from.
@@ -216,13 +216,13 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// Builds an edge of the proof that the history itself has.
+    /// Builds an edge of the proof that is given by the history.
     pub fn new(from: usize, to: usize, relation: impl Into<String>) -> Self {
         Edge { from, to, relation: relation.into(), ..Edge::default() }
     }
 }
 
-/// The part of an edge in the proof.
+/// Role of an edge in the proof.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -231,7 +231,7 @@ pub enum Role {
     Cycle,
     /// A premise of a derived edge.
     Premise,
-    /// An edge that is shown for context.
+    /// An edge shown for context.
     Context,
 }
 
@@ -239,16 +239,16 @@ pub enum Role {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// The history has it.
+    /// The history contains the edge.
     #[default]
     Given,
-    /// A rule derives it.
+    /// A rule derives the edge.
     Derived,
-    /// A case of the proof assumes it.
+    /// A case of the proof assumes the edge.
     Assumed,
 }
 
-/// A span of time that is marked across all lanes.
+/// A span of time that is highlighted across all lanes.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Band {
     /// The event, for example `n1 cut off`.
@@ -264,9 +264,9 @@ pub struct Band {
 pub struct Step {
     /// Sentence.
     pub sentence: String,
-    /// Indices of the edges that it is about.
+    /// Indices of the edges that the step describes.
     pub edges: Vec<usize>,
-    /// Indices of the nodes that it is about.
+    /// Indices of the nodes that the step describes.
     pub nodes: Vec<usize>,
     /// Names and values of the state after the step; empty if the step is not about a state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -280,27 +280,28 @@ impl Step {
     }
 }
 
-/// A scene's geometry: where everything stands.
+/// The layout of a scene: positions of all its parts.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct View {
     /// Width of the whole picture.
     pub width: f64,
     /// Height of the whole picture.
     pub height: f64,
-    /// Background of each lane; one without height is not shown.
+    /// Background of each lane; a rectangle without height is not shown.
     pub lanes: Vec<Rect>,
     /// Centre of the baseline of each lane's name, or its start in a time view.
     pub names: Vec<Point>,
     /// Box of each node; `None` if this view does not show it.
     pub nodes: Vec<Option<Rect>>,
-    /// Way of each edge; `None` if this view does not show it.
+    /// Route of each edge; `None` if this view does not show it.
     pub edges: Vec<Option<Route>>,
     /// Box of each band.
     pub bands: Vec<Rect>,
     /// Times along the axis of a time view.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ticks: Vec<Tick>,
-    /// Where each call of a linearization takes effect, in a time view, in the order of their places.
+    /// Points at which the calls of a linearization take effect, in a time view, in the order of
+    /// the linearization.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beads: Vec<Bead>,
 }
@@ -309,7 +310,7 @@ pub struct View {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Tick(pub f64, pub f64, pub String);
 
-/// The moment at which a call takes effect: its node, and a point at the upper side of its bar.
+/// The point at which a call takes effect: its node, and a position at the upper side of its bar.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Bead(pub usize, pub f64, pub f64);
 
@@ -326,7 +327,7 @@ impl Bead {
     }
 }
 
-/// The way of an edge.
+/// The route of an edge.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Route {
     /// Corners from the start to the tip of the arrow.

@@ -1,6 +1,6 @@
 //! Lanes as columns, rows downwards, edges routed at right angles.
 //!
-//! The picture is cut into regions, and each kind of thing has regions of its own:
+//! The picture is divided into regions, and each kind of element has its own regions:
 //!
 //! ```text
 //!          zone │ tracks │ zone
@@ -11,14 +11,14 @@
 //!   ───┼────────┼────────┼──────────────    channel
 //! ```
 //!
-//! - Nodes stand in cells, one per lane and row.
+//! - Nodes are in cells, one per lane and row.
 //! - An edge leaves and enters a node through a port at its left or right side. Ports of one side
-//!   are 16 units apart, and those of the left and the right side never share a height.
-//! - The label of an edge sits on its last stretch, inside the *zone* next to the node that it
-//!   enters. Nothing but the stubs of that side's ports crosses a zone at the height of a row.
-//! - Between two zones lie the *tracks*: vertical stretches, each in a track of its own where
-//!   they would overlap.
-//! - Between two rows lies a *channel* of horizontal tracks, for edges that pass other lanes.
+//!   are 16 units apart, and ports of the left and the right side never have the same height.
+//! - The label of an edge is on its last stretch, inside the *zone* next to the node that it
+//!   enters. At the height of a row, only the stubs of that side's ports cross a zone.
+//! - Between two zones are the *tracks*: vertical stretches, in different tracks if they would
+//!   overlap.
+//! - Between two rows is a *channel* of horizontal tracks, for edges that pass other lanes.
 //! - An edge to the next node of the same lane runs straight down; its label has a *strip* of its
 //!   own below the node where it starts.
 //!
@@ -41,7 +41,7 @@ const LABEL_HEIGHT: f64 = 14.0;
 const STRIP_HEIGHT: f64 = 18.0;
 const TRACK_PITCH: f64 = 13.0;
 const ROW_GAP: f64 = 14.0;
-/// Room next to a node without a label: an arrowhead and a little air.
+/// Width of the zone next to a node without a label: room for an arrowhead and a margin.
 const SMALLEST_ZONE: f64 = 16.0;
 /// Room for the arrowhead between a label and the node.
 const ARROW_ROOM: f64 = 13.0;
@@ -54,7 +54,7 @@ enum Side {
     Right,
 }
 
-/// How an edge runs.
+/// Course of an edge.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Course {
     /// Straight down to the next node of the lane.
@@ -67,8 +67,8 @@ enum Course {
 
 /// Places a scene's nodes in columns and routes its edges.
 ///
-/// Nodes of one lane that ask for the same row are moved down in the order in which they are
-/// listed. An edge whose ends do not exist is not shown.
+/// If nodes of one lane have the same row, the later ones are moved down, in the order of the list.
+/// An edge without existing ends is not shown.
 pub fn order_view(scene: &Scene) -> View {
     let grid = Grid::new(scene);
     let courses = courses(scene, &grid);
@@ -136,7 +136,7 @@ fn label_width(relation: &str) -> f64 {
     if relation.is_empty() { 0.0 } else { bold_width(relation, LABEL_TEXT) + 6.0 }
 }
 
-/// The cell of each node.
+/// Cells of the nodes.
 struct Grid {
     lanes: usize,
     rows: usize,
@@ -165,7 +165,7 @@ impl Grid {
             cells[node] = (lane, row);
             above = Some(node);
         }
-        // Rows without nodes take no room.
+        // Rows without nodes have no height.
         let used: BTreeMap<usize, usize> = {
             let mut rows: Vec<usize> = cells.iter().map(|cell| cell.1).collect();
             rows.sort_unstable();
@@ -179,10 +179,10 @@ impl Grid {
     }
 }
 
-/// Chooses how each edge runs; `None` for one whose ends do not exist.
+/// Chooses the course of each edge; `None` if its ends do not exist.
 fn courses(scene: &Scene, grid: &Grid) -> Vec<Option<Course>> {
     let mut straight = HashSet::new();
-    // How many edges use the gap at each side of a lane, to balance those within one lane.
+    // Number of edges in the gap at each side of a lane, for balancing those within one lane.
     let mut load = vec![0usize; grid.lanes + 1];
     let mut found = Vec::with_capacity(scene.edges.len());
     for edge in &scene.edges {
@@ -258,8 +258,8 @@ impl Ports {
         for ((node, side), mut ends) in sides {
             ends.sort_unstable();
             most[node] = most[node].max(ends.len());
-            // A shift of its own for each side keeps the ports of the two sides half a pitch apart,
-            // so that edges that run side by side through a gap can be told apart.
+            // Different shifts keep the ports of the two sides half a pitch apart, so that parallel
+            // edges through a gap can be distinguished.
             let (shift, above) = match side {
                 Side::Right => (PORT_PITCH / 4.0, ends.len() / 2),
                 Side::Left => (-PORT_PITCH / 4.0, (ends.len() - 1) / 2),
@@ -337,7 +337,7 @@ impl Rows {
     }
 }
 
-/// Intervals in as many tracks as are needed for none to overlap within a track.
+/// Intervals, distributed among tracks so that none overlap within a track.
 #[derive(Clone, Default)]
 struct Tracks {
     taken: Vec<Vec<(f64, f64)>>,
@@ -412,7 +412,7 @@ impl Gaps {
             };
             let entry = match course {
                 Course::Straight => {
-                    // The label stands to the right of the centre line.
+                    // The label is to the right of the centre line.
                     widths[lane] = widths[lane].max(2.0 * (label_width(&edge.relation) + 8.0));
                     continue;
                 }

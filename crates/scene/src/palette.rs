@@ -1,15 +1,15 @@
 //! Colours and meanings of relations, the same in every picture.
 //!
-//! The colours are told apart by readers with each of the common colour deficiencies, on light
-//! and on dark ground; a legend names them and every edge is labelled, so colour is never the only
-//! sign.
+//! The colours can be distinguished by readers with each of the common colour deficiencies, on
+//! light and on dark background; a legend names them and every edge is labelled, so colour is never
+//! the only distinction.
 
 /// The colours of a relation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Colours {
-    /// On a light ground, as `#rrggbb`.
+    /// Colour on a light background, as `#rrggbb`.
     pub light: &'static str,
-    /// On a dark ground.
+    /// Colour on a dark background.
     pub dark: &'static str,
 }
 
@@ -21,14 +21,14 @@ pub fn colours(relation: &str) -> Colours {
         "ww" | "co" | "coe" | "st" | "wst" => ("#8f6400", "#f0b429"),
         "rw" | "fr" | "fre" => ("#c2410c", "#ff8a5c"),
         "rt" => ("#0b62a8", "#6cb8f5"),
-        // Lines without a name, and the numbers on the lines of a lattice.
+        // Lines without a name, and numbers on the lines of a lattice.
         name if !name.starts_with(char::is_alphabetic) => ("#5b6570", "#aab4bf"),
         _ => ("#7a3e9d", "#cf9bef"),
     };
     Colours { light, dark }
 }
 
-/// Returns what a relation means, in a few words for the legend.
+/// Returns the meaning of a relation, in a few words for the legend.
 pub fn meaning(relation: &str) -> &'static str {
     match relation {
         "po" => "program order",

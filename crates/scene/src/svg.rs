@@ -1,7 +1,7 @@
 //! A view as a static SVG document.
 //!
-//! Everything is said in presentation attributes, without ids, styles or scripts, so any number of
-//! pictures can stand in one page. All text is escaped here.
+//! The document uses presentation attributes only, without ids, styles or scripts, so any number of
+//! pictures can be embedded in one page. All text is escaped here.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ const AXIS: &str = "#d5dbe1";
 const ACCENT: &str = "#0b62a8";
 const MARGIN: f64 = 20.0;
 const NARROWEST: f64 = 460.0;
-/// Corners of routed edges are rounded by this much.
+/// Radius of the rounded corners of routed edges.
 const CORNER: f64 = 6.0;
 
 /// Draws a view of a scene, with title, caption, legend and notes.
@@ -25,7 +25,7 @@ pub fn svg(scene: &Scene, view: &View) -> String {
     sheet(&scene.title, &scene.caption, &[("", scene, view)], &scene.notes)
 }
 
-/// Draws several views on one sheet, each below its heading, with one legend.
+/// Draws several views on one sheet, each below its heading, with a common legend.
 pub fn sheet(
     title: &str,
     caption: &str,
@@ -113,7 +113,7 @@ fn picture(body: &mut String, scene: &Scene, view: &View) {
     for (lane, (at, _)) in scene.lanes.iter().zip(shown).filter(|(_, (_, is_shown))| *is_shown) {
         text(body, at, &NAME_TEXT.to_string(), INK, "sans-serif", anchor, &printable(&lane.name));
     }
-    // What matters most is drawn last, so that it lies on top.
+    // The most important edges are drawn last, on top of the others.
     let mut order: Vec<usize> = (0..scene.edges.len()).collect();
     order.sort_by_key(|&edge| match scene.edges[edge].role {
         Role::Context => 0,
@@ -175,7 +175,7 @@ fn picture(body: &mut String, scene: &Scene, view: &View) {
         if edge.relation.is_empty() {
             continue;
         }
-        // The label of a straight line is next to it, on the ground of its lane.
+        // The label of a straight line is next to it, on the background of its lane.
         if route.points.len() != 2 || route.points[0].x != route.points[1].x {
             box_of(body, route.label, 3.0, "#ffffff", None);
         }
@@ -194,7 +194,7 @@ fn picture(body: &mut String, scene: &Scene, view: &View) {
     }
 }
 
-/// Returns whether lanes are columns: then their names stand at their heads.
+/// Checks whether lanes are columns, so that their names are at their heads.
 fn is_order(view: &View) -> bool {
     view.lanes.iter().zip(&view.names).any(|(lane, name)| name.x > lane.x + 12.0)
 }
@@ -234,7 +234,7 @@ fn node_box(body: &mut String, node: &Node, rect: Rect, is_numbered: bool) {
     }
 }
 
-/// Lists what the drawn lines mean: stroke attributes of a sample, and words.
+/// Lists the meanings of the drawn lines: stroke attributes of a sample, and words.
 fn legend(panels: &[(&str, &Scene, &View)]) -> Vec<(String, String)> {
     let drawn: Vec<&Edge> = panels
         .iter()
@@ -244,7 +244,7 @@ fn legend(panels: &[(&str, &Scene, &View)]) -> Vec<(String, String)> {
         .collect();
     let mut relations: Vec<&str> = Vec::new();
     for edge in &drawn {
-        // Words such as "12 more edges" explain themselves.
+        // Words such as "12 more edges" need no explanation.
         let is_name = !edge.relation.is_empty() && !edge.relation.contains(' ');
         if is_name && !relations.contains(&edge.relation.as_str()) {
             relations.push(&edge.relation);
@@ -275,7 +275,7 @@ fn legend(panels: &[(&str, &Scene, &View)]) -> Vec<(String, String)> {
     found
 }
 
-/// Writes a way with rounded corners, as a path's `d`.
+/// Writes a polyline with rounded corners, as the `d` attribute of a path.
 fn path(points: &[Point]) -> String {
     let Some(first) = points.first() else { return String::new() };
     let mut out = format!("M{} {}", rounded(first.x), rounded(first.y));

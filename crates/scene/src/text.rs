@@ -1,17 +1,17 @@
-//! A scene for the terminal: a column per lane as long as they fit, then its edges and the steps of
-//! the proof.
+//! A scene for the terminal: a column per lane while they fit, then its edges and the steps of the
+//! proof.
 
 use crate::geometry::{columns, printable};
 use crate::{Emphasis, Role, Scene};
 
 const GAP: usize = 2;
-/// A column is not made narrower than this.
+/// Smallest width of a column.
 const NARROWEST_COLUMN: usize = 12;
 
 /// Writes a scene within `width` columns.
 ///
 /// Lanes that do not fit next to each other continue below. A label that is too long keeps its end,
-/// where the result stands, and loses its middle. Sentences are broken at spaces.
+/// which contains the return, and is cut in the middle. Sentences are broken at spaces.
 pub fn text(scene: &Scene, width: usize) -> String {
     let mut out = String::new();
     for heading in [&scene.title, &scene.caption] {
@@ -58,7 +58,7 @@ pub fn text(scene: &Scene, width: usize) -> String {
     out
 }
 
-/// Writes the lanes of a scene next to each other as far as they fit.
+/// Writes as many lanes of a scene next to each other as fit, and the others below.
 fn lanes(scene: &Scene, width: usize) -> String {
     let lanes = scene.lanes.len();
     let mut cells: Vec<Vec<(usize, String)>> = vec![Vec::new(); lanes];
@@ -133,7 +133,7 @@ fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     let mut line = String::new();
     let mut used = 0;
-    // The spaces at the beginning belong to the first word.
+    // Spaces at the beginning belong to the first word.
     let margin = text.len() - text.trim_start().len();
     let (start, rest) = text.split_at(margin);
     for (i, word) in rest.split(' ').enumerate() {
@@ -162,7 +162,7 @@ fn wrapped(text: &str, width: usize, indent: usize) -> String {
     out + line.trim_end() + "\n"
 }
 
-/// Shortens a label to `width` columns; its end, where the result stands, is kept.
+/// Shortens a label to `width` columns; its end, which contains the return, is kept.
 fn shortened(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -1,10 +1,11 @@
 //! Lanes as rows, time from left to right, nodes as bars.
 //!
-//! Times become columns: every distinct time in order, as far apart as the labels need, so that a
+//! Times become columns: all distinct times in order, as far apart as the labels require, so that a
 //! microsecond among seconds is still readable. Bars of one lane that overlap in time are stacked.
-//! Edges are not drawn: which bar ends before which begins is what this view shows. An axis names
-//! times wherever there is room. If the nodes have places in an order that agrees with their times, each
-//! has a bead at a moment at which it may take effect in that order, and a line leads from bead to bead.
+//! Edges are not drawn: the view shows which bar ends before which one begins. The axis labels
+//! times where there is room. If the nodes have positions in an order that agrees with their times,
+//! each has a bead at a point where it may take effect in that order, and a line connects the
+//! beads.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +18,16 @@ const MARGIN: f64 = 16.0;
 /// Height of a bar with one line; each further line adds [`LINE_HEIGHT`].
 const BAR_HEIGHT: f64 = 26.0;
 const LINE_HEIGHT: f64 = 17.0;
-/// Room between bars of one lane that overlap in time.
+/// Distance between stacked bars of one lane.
 const BAR_GAP: f64 = 14.0;
 const LANE_GAP: f64 = 10.0;
 const COLUMN_GAP: f64 = 14.0;
 const BAND_LABEL: f64 = 18.0;
-/// Room above the first bar of a lane, where beads stand.
+/// Distance between the top of a lane and its first bar, where beads are drawn.
 const BAR_TOP: f64 = 10.0;
 const AXIS_HEIGHT: f64 = 16.0;
 const TICK_TEXT: f64 = 10.0;
-/// Times with more digits are shown as distances from the first.
+/// Number of digits above which times are shown relative to the first.
 const MAX_TIME_DIGITS: usize = 7;
 
 /// Places the nodes that have times as bars; returns `None` if none has.
@@ -39,7 +40,7 @@ pub fn time_view(scene: &Scene) -> Option<View> {
     let start = |node: usize| scene.nodes[node].start.expect("only nodes with times are looked at");
     let last = timed.iter().map(|&node| scene.nodes[node].end.unwrap_or(start(node))).max();
     let after_all = last.unwrap_or(0).saturating_add(1);
-    // A pending bar runs to the right margin.
+    // A pending bar extends to the right margin.
     let end = |node: usize| scene.nodes[node].end.map_or(after_all, |end| end.max(start(node)));
 
     let xs = columns(scene, &timed, &start, &end);
@@ -58,13 +59,13 @@ pub fn time_view(scene: &Scene) -> Option<View> {
     let top = MARGIN + if scene.bands.is_empty() { 0.0 } else { BAND_LABEL };
     let mut y = top;
     for lane in 0..lanes {
-        // A lane without times, such as that of initial values, takes no room.
+        // A lane without times, such as that of initial values, has no height.
         if !order.iter().any(|&node| scene.nodes[node].lane == lane) {
             view.lanes.push(Rect { x: MARGIN / 2.0, y, w: 0.0, h: 0.0 });
             view.names.push(Point { x: MARGIN, y });
             continue;
         }
-        // End of the last bar in each of the lane's levels.
+        // End of the last bar in each level of the lane.
         let mut levels: Vec<i64> = Vec::new();
         let lines = order.iter().filter(|&&node| scene.nodes[node].lane == lane);
         let lines = lines.map(|&node| scene.nodes[node].lines.len()).max().unwrap_or(1).max(1);
@@ -100,9 +101,9 @@ pub fn time_view(scene: &Scene) -> Option<View> {
     Some(view)
 }
 
-/// Labels times from left to right, as far as there is room.
+/// Labels times from left to right where there is room.
 ///
-/// Of a scene with pending bars the last moment is invented, and has no label.
+/// In a scene with pending bars the last time is artificial, and has no label.
 fn ticks(
     xs: &BTreeMap<Moment, f64>,
     (left, width): (f64, f64),
@@ -133,14 +134,14 @@ fn ticks(
     ticks
 }
 
-/// Places a bead on the bar of each node that has a place, no bead before that of an earlier place
-/// as far as the widths of beads allow.
+/// Places a bead on the bar of each node with a position, not before the bead of an earlier
+/// position if the widths of beads permit.
 fn beads(scene: &Scene, boxes: &[Option<Rect>]) -> Vec<Bead> {
     let placed = scene.nodes.iter().zip(boxes).enumerate();
     let mut placed: Vec<(usize, usize, Rect)> =
         placed.filter_map(|(index, (node, rect))| Some((node.place?, index, (*rect)?))).collect();
     placed.sort_by_key(|&(place, ..)| place);
-    // An order that contradicts time has no such moments.
+    // For an order that contradicts time there are no such points.
     let mut latest_start = i64::MIN;
     for &(_, node, _) in &placed {
         let node = &scene.nodes[node];
@@ -160,10 +161,10 @@ fn beads(scene: &Scene, boxes: &[Option<Rect>]) -> Vec<Bead> {
         .collect()
 }
 
-/// A time, and whether something starts (0) or ends (1) at it: starts come first.
+/// A time, and whether something starts (0) or ends (1) at it; starts come first.
 type Moment = (i64, u8);
 
-/// Places every time that something starts or ends at, wide enough for the labels between them.
+/// Assigns a coordinate to every start and end, far enough apart for the labels between them.
 fn columns(
     scene: &Scene,
     timed: &[usize],

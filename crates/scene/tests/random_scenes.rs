@@ -51,8 +51,8 @@ fn random_scene(random: &mut Random, kind: usize) -> Scene {
     scene
 }
 
-/// A scene as runs of protocols have them: one row per step, boxes of several lines, lines without
-/// names to what the step changes elsewhere.
+/// A scene like those of protocol runs: one row per step, boxes of several lines, unnamed edges to
+/// the changes of a step in other lanes.
 fn random_run(random: &mut Random) -> Scene {
     let mut scene = Scene::new("run");
     let lanes = 1 + random.below(5);
@@ -76,8 +76,8 @@ fn random_run(random: &mut Random) -> Scene {
     scene
 }
 
-/// A scene as executions of litmus tests have them: program order down each lane, and the relations
-/// of memory between any two events.
+/// A scene like those of executions of litmus tests: program order within each lane, and the
+/// relations of memory between any two events.
 fn random_execution(random: &mut Random) -> Scene {
     let mut scene = Scene::new("execution");
     let threads = 1 + random.below(5);
@@ -172,11 +172,11 @@ fn bars_do_not_overlap_in_a_time_view() {
             assert!(bars[i + 1..].iter().all(|b| !a.overlaps(b)), "{scene:?}");
             let lines = &scene.nodes[i].lines;
             let label = lines.iter().map(String::len).max().unwrap() as f64 * 13.0 * 0.61;
-            // A number stands at the left of the text, which is centred.
+            // The position is to the left of the text, which is centred.
             let place = scene.nodes[i].place.map_or(0, |place| place.to_string().len());
             assert!(a.w >= label + 2.0 * (4.0 + 6.0 * place as f64), "text is cut: {scene:?}");
             assert!(a.h >= lines.len() as f64 * 17.0, "text is cut: {scene:?}");
-            // Bars keep the order of time.
+            // Bars are in the order of time.
             for (j, b) in bars.iter().enumerate() {
                 let (first, second) = (&scene.nodes[i], &scene.nodes[j]);
                 if first.end.is_some() && first.end < second.start {
@@ -260,7 +260,7 @@ fn edges_without_ends_and_empty_scenes_are_drawn() {
     assert!(view.edges[0].is_none() && view.edges[1].is_some());
 }
 
-/// A scene whose edges lead to lower rows, as those of a Hasse diagram do.
+/// A scene whose edges lead to lower rows, like those of a Hasse diagram.
 fn random_lattice(random: &mut Random) -> Scene {
     let mut scene = Scene::new("lattice");
     let count = 1 + random.below(24);
@@ -299,7 +299,7 @@ fn nothing_overlaps_in_a_lattice_view() {
         let routes: Vec<_> = view.edges.iter().flatten().collect();
         shown += routes.len();
         for (i, route) in routes.iter().enumerate() {
-            // The box around a slanted line is larger than the line, so this check is strict.
+            // The bounding box of a slanted line is larger than the line, so this check is strict.
             for (a, b) in segments(&route.points) {
                 let node = nodes.iter().position(|node| node.is_crossed_by(a, b));
                 assert_eq!(node, None, "edge {i} runs over a node: {}", place());
@@ -318,7 +318,7 @@ fn nothing_overlaps_in_a_lattice_view() {
 
 #[test]
 fn a_lattice_has_the_strong_above_the_weak_and_no_needless_crossing() {
-    // As listed, the two edges to the lowest layer would cross.
+    // In the given order, the two edges to the lowest layer would cross.
     let mut scene = Scene::new("");
     scene.nodes = [("a", 0), ("b", 3), ("c", 3), ("d", 9), ("e", 9)]
         .map(|(id, row)| Node::new(id, 0, row, id))

@@ -1,7 +1,7 @@
-//! The analyses that the page asks for, as JSON.
+//! The analyses that the page requests, as JSON.
 //!
-//! A request names a kind, a text and models; the answer has a `case` as reports have, or `errors`
-//! with their places in the text. A page that asks again makes its earlier question stop.
+//! A request names a kind, a text and models; the answer has a `case` as in reports, or `errors`
+//! with their positions in the text. A new request of a page cancels its earlier one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,12 +43,12 @@ const PAGE: &str = include_str!("../assets/page.html");
 const STYLE: &str = include_str!("../assets/page.css");
 const PROGRAM: &str = include_str!("../assets/page.js");
 
-/// Most histories of one text that are judged.
+/// Largest number of histories of one text that are judged.
 const MAX_HISTORIES: usize = 20;
-/// Most operations of the histories that an edited model is compared on.
+/// Largest number of operations of the histories on which an edited model is compared.
 const MAX_CONTRAST_OPS: usize = 5;
 
-/// Sizes of the histories that the atlas of the page looks at.
+/// Sizes of the histories in the atlas of the page.
 const ATLAS_BOUNDS: Bounds = Bounds { plain: 5, extended: 3 };
 
 /// Builds the page with its token.
@@ -58,7 +58,7 @@ pub(crate) fn page(token: &str) -> String {
         .replace("@PROGRAM@", &format!("{}{PROGRAM}", consistory_report::CASE_PROGRAM))
 }
 
-/// A question of the page.
+/// A request of the page.
 #[derive(Debug, Deserialize)]
 struct Question {
     kind: String,
@@ -77,11 +77,11 @@ struct Question {
     page: String,
 }
 
-/// Why a question has no answer.
+/// Reason why a request has no result.
 enum Refusal {
     /// The text has errors.
     Text(Diagnostics),
-    /// Something else, with a hint.
+    /// Another error, with a hint.
     Sentence(String, Option<String>),
 }
 
@@ -129,7 +129,7 @@ impl Api {
         }
     }
 
-    /// Returns what the page needs when it opens: examples and models.
+    /// Returns the data that the page needs when it opens: examples and models.
     pub(crate) fn start(&self) -> Value {
         let rows: Vec<Value> = table()
             .iter()
@@ -167,7 +167,7 @@ impl Api {
         })
     }
 
-    /// Answers a question.
+    /// Answers a request.
     pub(crate) fn judge(&self, body: &[u8]) -> Value {
         let question: Question = match serde_json::from_slice(body) {
             Ok(question) => question,
@@ -206,7 +206,7 @@ impl Api {
         }
     }
 
-    /// Makes the earlier question of the same page stop.
+    /// Cancels the earlier request of the same page.
     fn announce(&self, page: &str) -> Arc<AtomicBool> {
         let flag = Arc::new(AtomicBool::new(false));
         if page.is_empty() {
@@ -244,7 +244,7 @@ impl Api {
     }
 }
 
-/// A place among the running analyses.
+/// A reserved place among the running analyses.
 struct Room<'a>(&'a Api);
 
 impl Drop for Room<'_> {
@@ -262,7 +262,7 @@ fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A question that is being answered.
+/// A request that is being answered.
 struct Task<'a> {
     question: &'a Question,
     flag: &'a Arc<AtomicBool>,
@@ -285,7 +285,7 @@ impl Task<'_> {
             .interrupt(Arc::clone(self.flag))
     }
 
-    /// Ids of the models, with nothing in them that could name a file.
+    /// Returns the ids of the models; rejects ids that could name a file.
     fn models(&self) -> Result<Vec<&str>, Refusal> {
         let ids: Vec<&str> = self.question.models.iter().map(String::as_str).collect();
         match ids.iter().find(|id| consistory::is_path(id)) {
@@ -342,7 +342,7 @@ impl Task<'_> {
                 ..HistoryCase::from(history)
             };
             let mut case = court.judge_case(case)?.page(&[]);
-            // The text stands in the editor already.
+            // The editor already shows the text.
             case.text.clear();
             case.recheck = self.recheck((many > 1).then_some(index));
             cases.push(case);
@@ -472,7 +472,7 @@ impl Task<'_> {
             (None, None) => {
                 let message = match isa_model_ids().any(|known| known == id) {
                     true => format!("{id} runs tests of its own instruction set or language only"),
-                    false => format!("no memory model is called `{id}`"),
+                    false => format!("there is no memory model `{id}`"),
                 };
                 return Err(Refusal::Sentence(message, None));
             }
@@ -571,7 +571,7 @@ impl Task<'_> {
         }
     }
 
-    /// Shows the lattice of models and what tells its neighbours apart.
+    /// Shows the lattice of models, with the histories that separate neighbouring models.
     fn atlas(&self) -> Result<Case, Refusal> {
         let options = ScanOptions { budget: self.budget(), jobs: 1, ..ScanOptions::default() };
         let survey = survey(ATLAS_BOUNDS, &[], &options).map_err(|stopped| {

@@ -1,4 +1,4 @@
-//! Examples of every kind, one click away on the page.
+//! Examples of every kind for the page.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub struct Example {
     pub group: &'static str,
     /// Name in the list.
     pub title: &'static str,
-    /// Ids of the models to ask; for `model` the one to compare with.
+    /// Ids of the models; for `model` the one to compare with.
     pub models: &'static [&'static str],
     /// Object, for histories of calls.
     pub object: &'static str,

@@ -1,5 +1,5 @@
-//! Requests and answers of HTTP/1.1, as much as the page needs: one request per connection, bodies
-//! with a length, no transfer encodings.
+//! Requests and responses of HTTP/1.1, as far as the page needs them: one request per connection,
+//! bodies with a length, no transfer encodings.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use consistory_faults::{Point, fail};
 
-/// Longest head of a request, in bytes.
+/// Largest size of the head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// Bytes that one write passes on.
+/// Largest number of bytes in one write.
 const WRITTEN_AT_ONCE: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
 
@@ -31,7 +31,7 @@ impl Request {
     }
 }
 
-/// Why there is no request.
+/// Reason why a request could not be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadRequest {
     /// The client closed the connection, or it broke.
@@ -47,7 +47,7 @@ pub(crate) enum BadRequest {
 }
 
 impl BadRequest {
-    /// Returns the answer that the client gets, if it gets one.
+    /// Returns the response to an invalid request, if the client can still receive one.
     pub(crate) fn answer(&self, max_body: usize) -> Option<Response> {
         Some(match self {
             BadRequest::Gone => return None,
@@ -124,7 +124,7 @@ fn head(parsed: &httparse::Request<'_, '_>) -> Result<Request, BadRequest> {
     })
 }
 
-/// Reads what has arrived; fails if nothing does before the deadline.
+/// Reads the available bytes; fails if none arrive before the deadline.
 fn read_some(
     stream: &mut TcpStream,
     bytes: &mut Vec<u8>,
@@ -152,7 +152,7 @@ fn read_some(
     }
 }
 
-/// Writes all bytes; fails if the client has not taken them before the deadline.
+/// Writes all bytes; fails if the client has not received them before the deadline.
 fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -160,7 +160,8 @@ fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> i
             return Err(io::ErrorKind::TimedOut.into());
         }
         stream.set_write_timeout(Some(left))?;
-        // A blocking write waits for room for all its bytes and starts its time anew with each part.
+        // A blocking write waits for room for all its bytes and restarts its timeout with each
+        // part.
         let part = &bytes[..bytes.len().min(WRITTEN_AT_ONCE)];
         match fail(Point::Write).and_then(|()| stream.write(part)) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -172,11 +173,11 @@ fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> i
     Ok(())
 }
 
-/// An answer.
+/// A response.
 pub(crate) struct Response {
     pub(crate) status: u16,
     kind: &'static str,
-    /// Further header lines, each with its end.
+    /// Additional header lines, each with its line end.
     pub(crate) more: String,
     body: Vec<u8>,
 }
@@ -209,7 +210,7 @@ impl Response {
         }
     }
 
-    /// Sends the answer within `time` and ends the connection.
+    /// Sends the response within `time` and ends the connection.
     pub(crate) fn send(&self, stream: &mut TcpStream, time: Duration) -> io::Result<()> {
         let reason = match self.status {
             200 => "OK",
@@ -236,8 +237,8 @@ impl Response {
         let deadline = Instant::now() + time;
         write_until(stream, head.as_bytes(), deadline)?;
         write_until(stream, &self.body, deadline)?;
-        // What the client still sends is read and dropped for a moment: closing a socket with unread
-        // bytes would reset the connection before the client has seen the answer.
+        // The server briefly reads and drops further bytes of the client: closing a socket with
+        // unread bytes would reset the connection before the client has received the response.
         stream.shutdown(std::net::Shutdown::Write)?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
         let mut rest = [0u8; 16 * 1024];
@@ -256,13 +257,13 @@ mod tests {
 
     use super::*;
 
-    /// A limit per write would never end this: the client takes something all the time.
+    /// A time limit per write would never end this, because the client always takes a few bytes.
     #[test]
     fn an_answer_that_is_taken_slowly_ends_with_its_time() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        // More than the buffers of the system between the two take.
+        // More bytes than the system's buffers hold.
         let length = 64 << 20;
         let answer = Response::text(200, "x".repeat(length));
         let slow = std::thread::spawn(move || {

@@ -12,19 +12,19 @@ use crate::http::{Request, Response, read_request};
 /// The limits of a server.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Longest body of a request, in bytes.
+    /// Largest body of a request, in bytes.
     pub body_bytes: usize,
-    /// Time that a client has to send its request.
+    /// Time limit for a client to send its request.
     pub request_time: Duration,
-    /// Time that a client has to take its answer.
+    /// Time limit for a client to receive its response.
     pub answer_time: Duration,
-    /// Time of an analysis.
+    /// Time limit of an analysis.
     pub analysis_time: Duration,
-    /// Memory of an analysis, in bytes.
+    /// Memory limit of an analysis, in bytes.
     pub analysis_memory: u64,
-    /// Connections that are served at the same time; more are turned away.
+    /// Largest number of concurrent connections; further ones are rejected.
     pub connections: usize,
-    /// Analyses that run at the same time; more wait.
+    /// Largest number of concurrent analyses; further ones wait.
     pub analyses: usize,
 }
 
@@ -42,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// A server that listens and is not running yet.
+/// A bound server that is not running yet.
 pub struct Server {
     listener: TcpListener,
     state: Arc<State>,
@@ -58,7 +58,7 @@ struct State {
 }
 
 impl Server {
-    /// Binds a socket and makes a token.
+    /// Binds a socket and creates a token.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -83,7 +83,7 @@ impl Server {
         format!("http://{shown}/?token={}", self.state.token)
     }
 
-    /// Serves until the flag is set; connections that are open then still get their answers.
+    /// Serves until the flag is set; open connections still receive their responses.
     pub fn run(self, stop: &AtomicBool) -> io::Result<()> {
         self.listener.set_nonblocking(true)?;
         while !stop.load(Ordering::Relaxed) {
@@ -95,7 +95,8 @@ impl Server {
                         let _guard = OpenGuard(&state.open);
                         state.serve(stream);
                     };
-                    // Without a thread the connection is closed, which the client can try again.
+                    // If no thread can be started, the connection is closed, and the client can
+                    // retry.
                     if consistory_work::spawn(serve).is_err() {
                         self.state.open.fetch_sub(1, Ordering::Relaxed);
                     }
@@ -103,7 +104,8 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                // A connection that broke before it was accepted, or no free descriptor for now.
+                // A connection that broke before it was accepted, or no free descriptor at the
+                // moment.
                 Err(_) => std::thread::sleep(Duration::from_millis(20)),
             }
         }
@@ -111,7 +113,7 @@ impl Server {
     }
 }
 
-/// Counts a connection as closed, whatever ends its thread.
+/// Counts a connection as closed when dropped, however its thread ends.
 struct OpenGuard<'a>(&'a AtomicUsize);
 
 impl Drop for OpenGuard<'_> {
@@ -135,7 +137,7 @@ impl State {
             }
         };
         if let Some(answer) = answer {
-            // The client may have gone away, and then nobody is left to tell.
+            // The client may have closed the connection.
             let _ = answer.send(&mut stream, answer_time);
         }
     }
@@ -178,8 +180,8 @@ impl State {
         }
     }
 
-    /// Returns whether the `Host` header names this server: otherwise another site's name was made
-    /// to lead here.
+    /// Checks whether the `Host` header names this server; otherwise another site's name was
+    /// resolved to this address.
     fn is_for_us(&self, request: &Request) -> bool {
         let Some(host) = request.header("host") else { return false };
         let port = self.address.port();
@@ -205,7 +207,7 @@ impl State {
     }
 }
 
-/// Compares in a time that does not tell where two tokens differ.
+/// Compares two tokens in a time that does not depend on the position of a difference.
 fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
 }

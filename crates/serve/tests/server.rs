@@ -1,4 +1,4 @@
-//! The server answers what it should, refuses the rest, and survives clients that behave badly.
+//! The server answers valid requests, rejects others, and survives misbehaving clients.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -38,7 +38,7 @@ impl Running {
     /// Sends bytes and returns the status and the body of the answer.
     fn send(&self, bytes: &[u8]) -> (u16, String) {
         let mut stream = self.connect();
-        // A server that refuses early closes its side before everything is sent.
+        // A server that rejects early closes its side before everything is sent.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -104,7 +104,7 @@ fn the_page_needs_its_token() {
     };
     assert_eq!(server.send(post("").as_bytes()).0, 403);
     assert_eq!(server.send(post("X-Token: wrong\r\n").as_bytes()).0, 403);
-    // A page of another origin has the cookie at most, and that does not do.
+    // A page of another origin has at most the cookie, which is not sufficient.
     let cookie = format!("Cookie: consistory{}={}\r\n", host.port(), server.token);
     assert_eq!(server.send(post(&cookie).as_bytes()).0, 403);
 }
@@ -250,7 +250,7 @@ fn a_thousand_connections_are_survived() {
         open.extend(TcpStream::connect(server.address));
     }
     assert!(open.len() > 500, "only {} connections were made", open.len());
-    // Those that wait are turned away at once or lose their connection when their time is over.
+    // Waiting connections are rejected at once or closed when their time is over.
     for stream in &mut open {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut answer = String::new();
@@ -261,7 +261,7 @@ fn a_thousand_connections_are_survived() {
         );
     }
     drop(open);
-    // A question may still find the last of them closing.
+    // A request may arrive while the last of them is still closing.
     let question = json!({ "kind": "history", "text": "t0: w(x,1)", "models": ["cc"] }).to_string();
     let request = format!(
         "POST /api/judge HTTP/1.1\r\nHost: {}\r\nX-Token: {}\r\nContent-Length: {}\r\n\r\n{question}",

@@ -1,4 +1,4 @@
-//! Register histories of tests: built, shown, drawn at random and all small ones.
+//! Register histories for tests: builds and formats them, and generates random and exhaustive ones.
 
 use consistory_history::{Action, Details, History, HistoryBuilder, Status};
 
@@ -125,7 +125,7 @@ pub fn every_history_of_values(
     }
 }
 
-/// The size and the kind of random histories.
+/// Parameters of random histories.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Largest number of sessions.
@@ -140,7 +140,7 @@ pub struct Shape {
     pub mixed: bool,
 }
 
-/// Draws a history; reads mostly return a value that some write of the key has.
+/// Generates a history; most reads return a value that some write of the key has.
 pub fn random_history(random: &mut Random, shape: Shape) -> History {
     let sessions = 1 + random.below(shape.sessions);
     let total = 1 + random.below(shape.operations);

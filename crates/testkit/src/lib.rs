@@ -1,5 +1,5 @@
-//! What the tests of all crates share: random numbers, random and exhaustive histories, and how much
-//! of a long test is run.
+//! Common code of the tests of all crates: random numbers, random and exhaustive histories, and the
+//! choice between short and long versions of a test.
 //!
 //! Only tests depend on this crate. Everything is deterministic: a failing test prints its seed or
 //! its history ([`text`]), and the same seed draws the same history again.

@@ -21,12 +21,12 @@ impl Random {
         (self.bits() % bound as u64) as usize
     }
 
-    /// Returns true in about so many of a hundred cases.
+    /// Returns `true` in `percent` of a hundred cases on average.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// Returns one of several things, of which there must be at least one.
+    /// Returns one of several items, of which there must be at least one.
     pub fn pick<'t, T>(&mut self, things: &'t [T]) -> &'t T {
         &things[self.below(things.len())]
     }

@@ -38,7 +38,7 @@ fn generate(
     let transactions = ops / 5;
     for t in 1..=transactions {
         let s = random(&mut state) as usize % sessions;
-        // The snapshot: everything, or all but the last few commits.
+        // The snapshot contains all commits, or all but the last few.
         let mut snapshot = t;
         if snapshots {
             snapshot = (t - (random(&mut state) as usize % sessions).min(t - 1)).max(seen[s] + 1);
@@ -56,7 +56,7 @@ fn generate(
             plan.push((k, random(&mut state).is_multiple_of(2)));
         }
         if snapshots {
-            // First committer wins: take the newest state if there is a conflict.
+            // First committer wins: in case of a conflict, take the newest state.
             let conflict = plan
                 .iter()
                 .any(|&(k, w)| w && versions[k].last().is_some_and(|&(at, _)| at >= snapshot));

@@ -1,9 +1,9 @@
-//! Repeated register values: which write does each ambiguous read take its value from?
+//! Repeated register values: chooses the write from which each ambiguous read reads.
 //!
-//! A level holds if it holds for some choice. The choices are made read by read. After each, what is
-//! decided so far is saturated; a read that is not decided yet is left out of account, which only
-//! weakens the constraints, so a cycle rules out all choices that are still to come. A candidate whose
-//! refutation does not mention the read rules out the other candidates too.
+//! A level holds if it holds for some choice. Sources are chosen read by read. After each choice,
+//! the history is saturated with the sources chosen so far; a read without a chosen source is
+//! ignored, which only weakens the constraints, so a cycle rules out all completions of the choice.
+//! A candidate whose refutation does not use the read rules out the other candidates too.
 
 use consistory_verdict::{
     Budget, ClientOrder, Dependency, Level, Relates, Stopped, TransactionCertificate,
@@ -16,19 +16,19 @@ use crate::search::{CommitOrder, Decision, commit_order};
 use crate::view::{INITIAL, Transactions};
 use crate::{search, weak};
 
-/// A decision, and the choices that it was made for if the level holds.
+/// A decision with the choices that it holds for.
 #[derive(Debug)]
 pub(crate) struct Chosen {
     pub(crate) decision: Decision,
     pub(crate) choices: Vec<(u32, u32)>,
 }
 
-/// One ambiguous read: how many candidates were ruled out, and how.
+/// An ambiguous read, with its refuted candidates.
 struct Choice {
     ruled_out: Vec<TransactionCertificate>,
 }
 
-/// Decides a level, whatever the reads' sources.
+/// Decides a level for histories with or without ambiguous reads.
 pub(crate) fn decide(
     tx: &Transactions<'_>,
     order: ClientOrder,
@@ -101,7 +101,7 @@ fn decide_resolved(
     })
 }
 
-/// Refutes a level without a search, if that is possible.
+/// Refutes a level without a search, if possible.
 fn refute(
     problem: &Problem<'_>,
     level: Level,
@@ -119,7 +119,7 @@ fn refute(
     Ok(proof::refutation(&graph, found))
 }
 
-/// Checks whether a refutation rests on a read.
+/// Checks whether a refutation uses a read.
 fn mentions(refutation: &TransactionCertificate, op: consistory_history::OpId) -> bool {
     let mut open: Vec<&Dependency> = refutation.cycles().flatten().collect();
     while let Some(edge) = open.pop() {
@@ -133,7 +133,7 @@ fn mentions(refutation: &TransactionCertificate, op: consistory_history::OpId) -
     false
 }
 
-/// Turns a commit order of nodes into a certificate.
+/// Converts a commit order of nodes to a certificate.
 pub(crate) fn certificate(
     tx: &Transactions<'_>,
     order: &CommitOrder,

@@ -1,10 +1,10 @@
 //! An arbitrary version order for `psi`, checked afterwards.
 //!
 //! At `psi` a transaction reads from a snapshot that need not be a prefix of the commit order, so
-//! there is no single line along which to schedule. Instead the forced edges are extended to any
-//! order, the versions of each key are taken in that order, and each read is checked against what its
-//! transaction then knows. The first read that knows a later version names the pair of writers whose
-//! order was a wrong guess.
+//! events cannot be scheduled along one line. Instead the forced edges are extended to any order,
+//! the versions of each key are taken in that order, and each read is checked against the writers
+//! that its transaction then knows. The first read that knows a later version names the pair of
+//! writers whose order was a wrong guess.
 
 use consistory_history::KeyId;
 use consistory_verdict::{Budget, Stopped};
@@ -13,11 +13,11 @@ use crate::graph::{Graph, Link, Sorted, Why};
 use crate::search::are_ordered;
 use crate::view::{INITIAL, OPEN};
 
-/// How an extension turned out.
+/// Result of an extension.
 pub(crate) enum Extended {
     /// All events, in an order whose versions satisfy `psi`.
     Complete(Vec<u32>),
-    /// The versions of a key should rather stand in this order.
+    /// The versions of a key should be in this order instead.
     Conflict { key: KeyId, first: u32, second: u32 },
 }
 
@@ -67,11 +67,12 @@ pub(crate) fn extend(graph: &Graph<'_, '_>, budget: &Budget) -> Result<Extended,
                         continue;
                     }
                     if !are_ordered(graph, source, writer) {
-                        // The source was guessed to be earlier.
+                        // The version order places the source before a known writer, which was a
+                        // guess.
                         return Ok(Extended::Conflict { key, first: writer, second: source });
                     }
                 }
-                // The writer is known through a guess.
+                // The reader knows the writer through a guess.
                 let is_known = |node: u32| {
                     knows[problem.chain_of[node as usize] as usize] > extended.commit_place(node)
                 };

@@ -1,8 +1,9 @@
-//! The graph of events that a level orders, and its clocks.
+//! The graph of events that a level orders, with its clocks.
 //!
 //! A transaction is one event or, for `pc` and `si`, two: its snapshot, at which it reads, and its
-//! commit, at which it writes. Events of one chain are ordered; real time is a further chain, of the
-//! moments at which transactions ended. All else is an edge, with the reason why it holds.
+//! commit, at which it writes. The events of a chain are ordered. Real time is an additional chain,
+//! of the moments at which transactions ended. All other constraints are edges, each with its
+//! reason.
 //!
 //! ```text
 //!   session 0    s0 ── c0 ── s1 ── c1         s: snapshot, c: commit
@@ -10,9 +11,9 @@
 //!   real time      ─────── e0 ───────
 //! ```
 //!
-//! Every event has two clocks: for each chain, how many of its events come before, and which is the
-//! first that comes after. They are computed in one sweep over the events each way; from one sweep to
-//! the next they only grow (or shrink), and events whose clocks stayed the same are told apart. After
+//! Every event has two clocks: for each chain, the number of its events that come before, and the
+//! first one that comes after. One sweep over the events in each direction computes them. From
+//! sweep to sweep they only grow (or shrink), and the sweep marks the columns that changed. After
 //! few new edges the order and the clocks are repaired instead ([`crate::repair`]).
 
 use consistory_history::KeyId;
@@ -21,25 +22,25 @@ use consistory_verdict::{Budget, ClientOrder, Stopped};
 use crate::problem::Problem;
 use crate::repair::{Repair, Way};
 
-/// How many events a sweep handles between two looks at the budget.
+/// Number of events processed between two checks of the budget.
 const EVENTS_PER_CHECK: usize = 4096;
 
-/// Why an edge is in the graph.
+/// Reason of an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
-    /// The transaction at the end reads from the one at the start.
+    /// The target reads from the start.
     ReadsFrom { read: u32 },
     /// A transaction ends: an edge into the chain of real time.
     Ends,
     /// A transaction starts: an edge out of the chain of real time.
     Starts,
-    /// `ww`: a list that was read shows the order.
+    /// `ww`: a list that was read contains both values in this order.
     List { key: KeyId },
-    /// `ww`: the reader knows the start, but reads from the end.
+    /// `ww`: the reader knows the start, but reads from the target.
     Known { read: u32 },
     /// `ww`: both write the key, and the opposite order would close a cycle.
     Writers { key: KeyId },
-    /// `rw`: the read returned a version that the end overwrote.
+    /// `rw`: the read returned a version that the target overwrote.
     Overwrites { read: u32 },
     /// `ww`, assumed in the current case.
     Assumed { key: KeyId },
@@ -53,7 +54,7 @@ pub(crate) struct Link {
     pub(crate) why: Why,
 }
 
-/// How transactions become events.
+/// Number of events per transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     /// One event per transaction.
@@ -62,40 +63,40 @@ pub(crate) enum Shape {
     Split,
 }
 
-/// Events, edges and clocks.
+/// Events, edges and clocks of a level.
 #[derive(Debug)]
 pub(crate) struct Graph<'p, 't> {
     pub(crate) problem: &'p Problem<'t>,
     pub(crate) shape: Shape,
     pub(crate) links: Vec<Link>,
-    /// The events of real time come after those of transactions.
+    /// First event of real time; these come after the events of transactions.
     first_moment: u32,
     moments: u32,
-    /// Columns of a clock: the chains, and real time.
+    /// Number of columns of a clock: the chains, and real time.
     pub(crate) width: usize,
-    /// For each event and chain, how many of the chain's events come before it, or are it.
+    /// For each event and chain, the number of the chain's events that come before it or equal it.
     pub(crate) past: Clocks,
-    /// For each event and chain, the first of the chain's events that comes after it, or is it.
+    /// For each event and chain, the first of the chain's events that comes after it or equals it.
     pub(crate) future: Clocks,
-    /// The events in an order that extends the graph's, of the last sort that found one.
+    /// Events in an order that extends the graph's, from the last successful sort.
     pub(crate) order: Vec<u32>,
-    /// How many links the order is known to respect.
+    /// Number of links that the order is known to respect.
     pub(crate) sorted_links: usize,
     pub(crate) repair: Repair,
 }
 
-/// The clocks of all events, one way.
+/// Clocks of all events in one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks {
-    /// A row per event, with a column per chain.
+    /// One row per event, with one column per chain.
     pub(crate) rows: Vec<u32>,
-    /// The columns of each event's row that the last sweep changed; column `c` is bit `c % 64`.
+    /// Columns of each event's row that the last sweep changed; column `c` is bit `c % 64`.
     pub(crate) changed: Vec<u64>,
-    /// How many links the rows account for.
+    /// Number of links that the rows account for.
     pub(crate) links: usize,
 }
 
-/// Whether the events could be ordered along the edges.
+/// Result of sorting the events along the edges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sorted {
     Acyclic,
@@ -144,7 +145,8 @@ impl<'p, 't> Graph<'p, 't> {
         let mut ends: Vec<i64> = nodes().filter_map(|(_, (_, end))| end).collect();
         ends.sort_unstable();
         ends.dedup();
-        // Moments at which nothing starts before the next end matter to nobody, but are few.
+        // A moment after which no transaction starts before the next end has no effect; such
+        // moments are few.
         self.moments = ends.len() as u32;
         self.width += 1;
         for (node, (start, end)) in nodes() {
@@ -184,7 +186,7 @@ impl<'p, 't> Graph<'p, 't> {
         (event < self.first_moment).then(|| event / self.shape.events())
     }
 
-    /// Returns the place of a commit in its chain.
+    /// Returns the position of a commit in its chain.
     #[inline]
     pub(crate) fn commit_place(&self, node: u32) -> u32 {
         (self.problem.place_of[node as usize] + 1) * self.shape.events() - 1
@@ -195,7 +197,7 @@ impl<'p, 't> Graph<'p, 't> {
         (self.first_moment + self.moments) as usize
     }
 
-    /// Returns the chain and place of an event.
+    /// Returns the chain and position of an event.
     pub(crate) fn spot(&self, event: u32) -> (u32, u32) {
         match self.node(event) {
             Some(node) => {
@@ -207,7 +209,7 @@ impl<'p, 't> Graph<'p, 't> {
         }
     }
 
-    /// Returns the event at a place of a chain, if the chain is that long.
+    /// Returns the event at a position of a chain, if the chain is long enough.
     pub(crate) fn event_at(&self, chain: u32, place: u32) -> Option<u32> {
         if chain as usize >= self.problem.chain_count() {
             return (place < self.moments).then(|| self.first_moment + place);
@@ -255,12 +257,12 @@ impl<'p, 't> Graph<'p, 't> {
         consistory_order::Chains::along(events.chain(moments), &chain_of)
     }
 
-    /// Counts the bytes that both clocks of all events take.
+    /// Returns the size of both clocks of all events in bytes.
     pub(crate) fn clock_bytes(&self) -> u64 {
         self.events() as u64 * self.width as u64 * 8
     }
 
-    /// Orders the events along the edges, or finds that there is a cycle.
+    /// Sorts the events along the edges, or finds that there is a cycle.
     pub(crate) fn sort(&mut self, budget: &Budget) -> Result<Sorted, Stopped> {
         budget.check()?;
         if !self.order.is_empty() && self.are_few_since(self.sorted_links) {
@@ -304,7 +306,7 @@ impl<'p, 't> Graph<'p, 't> {
         Ok(if acyclic { Sorted::Acyclic } else { Sorted::Cyclic })
     }
 
-    /// Brings the clocks of the past up to date, along the order of the last sort.
+    /// Updates the clocks of the past, along the order of the last sort.
     pub(crate) fn sweep_past(&mut self, budget: &Budget) -> Result<(), Stopped> {
         if self.past.links > 0 && self.are_few_since(self.past.links) {
             return self.repair_clocks(Way::Past, budget);
@@ -338,7 +340,7 @@ impl<'p, 't> Graph<'p, 't> {
         Ok(())
     }
 
-    /// Brings the clocks of the future up to date, along the order of the last sort.
+    /// Updates the clocks of the future, along the order of the last sort.
     pub(crate) fn sweep_future(&mut self, budget: &Budget) -> Result<(), Stopped> {
         if self.future.links > 0 && self.are_few_since(self.future.links) {
             return self.repair_clocks(Way::Future, budget);
@@ -391,7 +393,7 @@ impl<'p, 't> Graph<'p, 't> {
         &self.future.rows[event as usize * self.width..][..self.width]
     }
 
-    /// Takes back all edges after the first `count`, and forgets the clocks.
+    /// Removes all edges after the first `count`, and forgets the clocks.
     pub(crate) fn truncate_links(&mut self, count: usize) {
         self.repair.unlist(&self.links[count.min(self.links.len())..], count);
         self.links.truncate(count);
@@ -402,7 +404,7 @@ impl<'p, 't> Graph<'p, 't> {
         self.future.links = 0;
     }
 
-    /// Keeps some of the edges, before there are clocks.
+    /// Keeps some of the edges; there must not be clocks yet.
     pub(crate) fn retain_links(&mut self, keep: impl FnMut(&Link) -> bool) {
         self.links.retain(keep);
         self.order.clear();
@@ -411,7 +413,7 @@ impl<'p, 't> Graph<'p, 't> {
 }
 
 impl Shape {
-    /// Returns how many events a transaction has.
+    /// Returns the number of events of a transaction.
     #[inline]
     pub(crate) fn events(self) -> u32 {
         match self {
@@ -437,7 +439,7 @@ pub(crate) fn has_changed(columns: u64, column: usize) -> bool {
     columns >> (column % 64) & 1 == 1
 }
 
-/// Returns the row of an event for change and that of another.
+/// Returns the mutable row of an event and that of another one.
 #[inline]
 pub(crate) fn rows(table: &mut [u32], width: usize, event: u32, other: u32) -> [&mut [u32]; 2] {
     let (a, b) = (event as usize * width, other as usize * width);
@@ -450,7 +452,7 @@ pub(crate) fn rows(table: &mut [u32], width: usize, event: u32, other: u32) -> [
     }
 }
 
-/// The other ends of the edges at each event.
+/// Second members of pairs, grouped by the first: for example, the neighbours of each event.
 #[derive(Debug)]
 pub(crate) struct Adjacency {
     starts: Vec<u32>,

@@ -1,9 +1,9 @@
-//! Which levels does a history satisfy? Weak levels first, and every proof used for all that it
-//! proves.
+//! Judges a history by several levels, weak levels first, and uses each proof for all levels that
+//! it settles.
 //!
-//! A violation of a level is one of every stronger level, with the same certificate; a commit order of
-//! a level is one of every weaker level. So `tcc` alone settles `rc` and `ra` where it holds, and `ser`
-//! settles everything.
+//! A violation of a level is also one of every stronger level, with the same certificate; a commit
+//! order of a level is also one of every weaker level. So `tcc` alone settles `rc` and `ra` if it
+//! holds, and `ser` settles every level.
 
 use std::time::{Duration, Instant};
 
@@ -117,8 +117,9 @@ impl Court<'_, '_> {
         worse.unwrap_or(judgement)
     }
 
-    /// Looks for a violation of a weaker level that is decided fast. It violates this level too, and
-    /// shows what is worse: the same history may have a dirty write as well as a fractured read.
+    /// Searches for a violation of a weaker level that is decided fast. It violates this level too,
+    /// and is a worse anomaly: the same history may contain a dirty write as well as a fractured
+    /// read.
     fn worse_violation(
         &self,
         level: Level,
@@ -138,7 +139,7 @@ impl Court<'_, '_> {
         };
         let mut worst = None;
         if is_worse(&Level::Causal) {
-            // A history without a violation here has none below either.
+            // A history without a violation of this level has none of a weaker level.
             worst = Some(decide(Level::Causal)?);
         }
         [Level::ReadCommitted, Level::ReadAtomic]
@@ -149,15 +150,15 @@ impl Court<'_, '_> {
     }
 }
 
-/// Decides a level, with bad reads left out of account.
+/// Decides a level, ignoring bad reads.
 pub(crate) fn decide_cycles(
     tx: &Transactions<'_>,
     order: ClientOrder,
     level: Level,
     budget: &Budget,
 ) -> Judgement<TransactionCertificate> {
-    // Without session order there are many short chains. A commit order that respects sessions
-    // is one that does not have to, and is mostly found faster.
+    // Without session order there are many short chains. A commit order that respects sessions also
+    // satisfies the weaker requirement, and is mostly found faster.
     if order == ClientOrder::None
         && level > Level::Causal
         && let Ok(Chosen { decision: Decision::Consistent(order), choices }) =
@@ -179,7 +180,7 @@ pub(crate) fn decide_cycles(
     }
 }
 
-/// Turns two transactions that miss each other's write of one key into the two orders of these
+/// Rewrites two transactions that miss each other's write of one key as the two orders of these
 /// writes. Each order alone is a lost update, which weaker levels forbid too.
 fn as_lost_update(
     history: &History,
@@ -202,7 +203,7 @@ fn as_lost_update(
     TransactionCertificate::SplitOrder { key, writers: [one.from, one.to], branches }
 }
 
-/// Turns a commit order of a stronger level into one of a weaker level.
+/// Converts a commit order of a stronger level to one of a weaker level.
 fn fit(certificate: &TransactionCertificate, level: Level) -> TransactionCertificate {
     let TransactionCertificate::Order { order, snapshots, wr } = certificate else {
         return certificate.clone();

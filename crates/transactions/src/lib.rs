@@ -1,17 +1,19 @@
-//! Isolation levels of transactions: which ones does a history satisfy, and why not the others?
+//! Isolation levels of transactions: decides which levels a history satisfies, with a proof of
+//! every verdict.
 //!
-//! A history of transactions is read as a graph of dependencies: session order (`so`), real time
-//! (`rt`), reads from (`wr`), version orders (`ww`) and anti-dependencies (`rw`). Each level forbids
-//! certain cycles; it holds if the versions of every key can be ordered so that none of them is there.
-//! [`judge`] decides the seven levels of [`Level`](consistory_verdict::Level) with any of the three
-//! orders of [`ClientOrder`](consistory_verdict::ClientOrder), and proves every verdict: by a commit
-//! order, or by a cycle whose edges carry their evidence.
+//! A history of transactions is represented as a graph of dependencies: session order (`so`), real
+//! time (`rt`), reads from (`wr`), version orders (`ww`) and anti-dependencies (`rw`). Each level
+//! forbids certain cycles; it holds if the versions of every key can be ordered so that none of
+//! these cycles occurs. [`judge`] decides the seven levels of [`Level`](consistory_verdict::Level)
+//! with any of the three orders of [`ClientOrder`](consistory_verdict::ClientOrder), and proves
+//! every verdict: by a commit order, or by a cycle whose edges contain their evidence.
 //!
 //! - **Soundness.** Every certificate is checked by `consistory-certify`, which shares no code with
 //!   this crate.
 //! - **Completeness.** `rc`, `ra` and `tcc` are always decided. `psi`, `pc`, `si` and `ser` are
-//!   decided by a search that is exponential at worst and stops when its budget is used up.
-//! - **Choices.** Where a register value was written more than once, a level holds if it holds for
+//!   decided by a search that is exponential in the worst case and stops when its budget is used
+//! up.
+//! - **Choices.** If a register value was written more than once, a level holds if it holds for
 //!   some choice of the write that each read took it from. Lists must not repeat values.
 //!
 //! The modules in reading order: `view` (transactions, reads and their sources), `writes` and `lists`

@@ -1,7 +1,7 @@
-//! Version orders of lists, read off from the lists that were read.
+//! Version orders of lists, derived from the lists that were read.
 //!
-//! All external parts of the lists read of a key must be prefixes of the longest one, in which the
-//! appends of a transaction stand together and in program order. Each list is compared with the
+//! The external parts of all lists read of a key must be prefixes of the longest one, in which the
+//! appends of a transaction are adjacent and in program order. Each list is compared with the
 //! longest so far, which is linear in its length; only new elements are looked up.
 
 use consistory_history::{History, KeyId, OpId, Value, ValueId};
@@ -11,30 +11,31 @@ use rustc_hash::FxHashSet;
 use crate::view::{INITIAL, Unit};
 use crate::writes::Writes;
 
-/// The rank of a transaction whose appends nobody read: after all that were.
+/// Rank of a transaction whose appends were not read: after all transactions whose appends were.
 pub const UNREAD: u32 = u32::MAX;
 
-/// What is known of the version orders of the lists.
+/// The known version orders of the lists.
 #[derive(Debug)]
 pub struct Lists {
     keys: Vec<List>,
-    /// The latest own appends, by transaction: the transaction and the values of each key.
+    /// Latest own appends: the transaction, and its values for each key.
     own: Vec<(u32, Vec<ValueId>)>,
-    /// The place of each raw write in the longest list of its key, counting from 1; 0 if it has none.
+    /// Position of each raw write in the longest list of its key, counted from 1; 0 if the list
+    /// does not contain it.
     places: Vec<u32>,
 }
 
 #[derive(Debug, Default, Clone)]
 struct List {
-    /// The longest list: the value that holds it, and how much of that value is external.
+    /// The longest list: its value, and the number of external elements.
     longest: Option<(ValueId, usize)>,
-    /// The read that returned it.
+    /// Read that returned the longest list.
     shown_by: Option<OpId>,
-    /// How many elements the initial value has.
+    /// Number of elements of the initial value.
     initial: usize,
-    /// The appends of the longest list, as indices of raw writes, the initial elements left out.
+    /// Appends of the longest list without the initial elements, as indices of raw writes.
     appends: Vec<u32>,
-    /// The nodes of the version order, once all reads are known.
+    /// Nodes of the version order; set once all reads are known.
     order: Vec<u32>,
 }
 
@@ -50,7 +51,7 @@ impl Lists {
         Lists { keys, own: vec![(u32::MAX, Vec::new()); count], places: Vec::new() }
     }
 
-    /// Notes an append of the transaction that is being scanned.
+    /// Records an append of the transaction that is being scanned.
     pub(crate) fn append(&mut self, unit: u32, key: KeyId, value: ValueId) {
         let (by, values) = &mut self.own[key.index()];
         if *by != unit {
@@ -60,7 +61,7 @@ impl Lists {
         values.push(value);
     }
 
-    /// Returns the source of a read of a list, or what is wrong with it and the other list.
+    /// Returns the source of a read of a list, or the kind of bad read with the other list.
     pub(crate) fn read(
         &mut self,
         history: &History,
@@ -125,7 +126,7 @@ impl Lists {
             list.shown_by = Some(op);
         }
         let appends = &list.appends[..read.len() - list.initial];
-        // Appends of the own transaction that are not yet made, or not at the end.
+        // Appends of the own transaction that come later, or that are not at the end of the list.
         let is_in_prefix = |at: u32| {
             writes.get(at).key == key
                 && (1..=appends.len() as u32).contains(&self.places[at as usize])
@@ -141,7 +142,7 @@ impl Lists {
         Ok(units[last.unit as usize].node.expect("aborted appends were rejected"))
     }
 
-    /// Turns the longest lists into orders of nodes, all of which count.
+    /// Converts the longest lists to orders of nodes, and makes all these nodes count.
     pub(crate) fn finish(&mut self, writes: &Writes, units: &[Unit], counts: &mut [bool]) {
         for list in &mut self.keys {
             let nodes = list.appends.iter();
@@ -170,7 +171,7 @@ fn elements(history: &History, value: ValueId, length: usize) -> &[Value] {
     }
 }
 
-/// Finds, from a place on, an element that no counting transaction appended.
+/// Finds, from a position on, an element that no counting transaction appended.
 fn bad_element(
     history: &History,
     unit: u32,
@@ -202,8 +203,8 @@ fn bad_element(
     None
 }
 
-/// Checks that from a place on each transaction's appends are whole, in program order and not
-/// repeated; the last transaction may be cut off.
+/// Checks that, from a position on, the appends of each transaction are complete, in program order
+/// and not repeated; the last transaction may be incomplete.
 fn stand_together(appends: &[u32], from: usize, places: &[u32], writes: &Writes) -> bool {
     let mut seen = FxHashSet::default();
     (from..appends.len()).all(|at| {

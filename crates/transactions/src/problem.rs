@@ -1,8 +1,8 @@
-//! Transactions with every read resolved: what the deciders work on.
+//! Transactions with resolved reads: the input of the deciders.
 //!
-//! The transactions stand in chains: the sessions or, if session order does not count, paths of the
-//! reads-from relation. The writers of each key are grouped by chain, so that the latest or earliest
-//! writer within a clock is found by one search per chain.
+//! The transactions are divided into chains: the sessions or, if session order is ignored, paths of
+//! the reads-from relation. The writers of each key are grouped by chain, so that one search per
+//! chain finds the latest or earliest writer within a clock.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,10 +13,10 @@ use rustc_hash::FxHashSet;
 
 use crate::view::{INITIAL, OPEN, Transactions};
 
-/// Transactions that write more keys than this have them in a hash table.
+/// Number of written keys above which a transaction's keys are stored in a hash table.
 const MAX_WALKED_WRITES: usize = 32;
 
-/// A run of writers of one key in one chain.
+/// The writers of one key in one chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     pub(crate) chain: u32,
@@ -24,12 +24,12 @@ pub(crate) struct Group {
     end: u32,
 }
 
-/// Transactions, the source of each read, and the chains that they stand in.
+/// Transactions, the source of each read, and the chains of transactions.
 #[derive(Debug)]
 pub(crate) struct Problem<'t> {
     pub(crate) tx: &'t Transactions<'t>,
     pub(crate) order: ClientOrder,
-    /// The source of each read; [`OPEN`] if it is left out of account.
+    /// Source of each read; [`OPEN`] if the read is ignored.
     pub(crate) sources: Cow<'t, [u32]>,
     /// Whether each node counts.
     pub(crate) counts: Vec<bool>,
@@ -37,19 +37,20 @@ pub(crate) struct Problem<'t> {
     pub(crate) place_of: Vec<u32>,
     chain_starts: Vec<u32>,
     members: Vec<u32>,
-    /// Without session order: the read by which a node follows its predecessor in the chain.
+    /// Read by which each node follows its predecessor in the chain; used without session order.
     pub(crate) links: Vec<u32>,
-    /// Keys of the transactions that write too many to be walked through.
+    /// Keys of the transactions that write many keys.
     large: FxHashSet<(u32, KeyId)>,
     writers: Vec<u32>,
-    /// The place of each writer in its chain.
+    /// Position of each writer in its chain.
     writer_places: Vec<u32>,
     groups: Vec<Group>,
     group_starts: Vec<u32>,
 }
 
 impl<'t> Problem<'t> {
-    /// Prepares the transactions; `choices` has the source of each ambiguous read that is decided.
+    /// Prepares the transactions; `choices` contains the source of each ambiguous read that has
+    /// been decided.
     pub(crate) fn new(
         tx: &'t Transactions<'t>,
         order: ClientOrder,
@@ -104,8 +105,8 @@ impl<'t> Problem<'t> {
         }
     }
 
-    /// Covers the reads-from relation greedily with paths; what is on or after a cycle of it stands
-    /// alone.
+    /// Covers the reads-from relation greedily with paths. A node on or after a cycle of the
+    /// relation is a chain of its own.
     fn chain_by_reads(&mut self) {
         const NONE: u32 = u32::MAX;
         let n = self.tx.len();
@@ -221,7 +222,7 @@ impl<'t> Problem<'t> {
         self.groups.len()
     }
 
-    /// Returns where the groups of a key are among those of all keys.
+    /// Returns the range of a key's groups among those of all keys.
     #[inline]
     pub(crate) fn group_range(&self, key: KeyId) -> Range<usize> {
         let key = key.index();
@@ -234,7 +235,7 @@ impl<'t> Problem<'t> {
         &self.writers[group.start as usize..group.end as usize]
     }
 
-    /// Returns the places of a group's writers in the chain.
+    /// Returns the positions of a group's writers in the chain.
     #[inline]
     pub(crate) fn writer_places(&self, group: Group) -> &[u32] {
         &self.writer_places[group.start as usize..group.end as usize]
@@ -284,7 +285,7 @@ impl<'t> Problem<'t> {
         self.node_at(self.op_of(read).0)
     }
 
-    /// Finds the node that an operation belongs to, or would.
+    /// Finds the node of an operation; of an operation without a node, the first node after it.
     fn node_at(&self, op: u32) -> u32 {
         let (mut low, mut high) = (0, self.tx.len() as u32);
         while low < high {
@@ -298,7 +299,7 @@ impl<'t> Problem<'t> {
         low
     }
 
-    /// Finds the node that makes a write, given the write's place among all.
+    /// Finds the node of a write, given the write's index among all writes.
     pub(crate) fn writer_of(&self, write: usize) -> u32 {
         let op = self.tx.writes()[write].op.0;
         self.node_at(op)

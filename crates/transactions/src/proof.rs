@@ -1,9 +1,9 @@
-//! Cycles with their evidence, read off from a saturated graph.
+//! Cycles with their evidence, extracted from a saturated graph.
 //!
 //! A path through events becomes a path of dependencies between transactions: a segment within a
-//! session is `so`, a segment of the chain of real time is `rt`, and every other edge carries its
-//! own dependency. A derived edge is justified by the shortest path that its rule needs, found among
-//! the edges of earlier rounds only. Each edge is justified once.
+//! session is `so`, a segment of the chain of real time is `rt`, and every other edge is a
+//! dependency. A derived edge is proved by the shortest path that its rule needs, among the edges
+//! of earlier rounds only. Each edge is proved once.
 
 use consistory_history::KeyId;
 use consistory_order::{Chains, Edge, PathStep, Paths};
@@ -14,10 +14,10 @@ use crate::graph::Why;
 use crate::saturate::{Saturated, Saturation};
 use crate::view::INITIAL;
 
-/// Steps of search for a shorter cycle, after which the shortest so far is taken.
+/// Largest number of steps of the search for a shorter cycle; then the shortest one found is used.
 const MAX_CYCLE_STEPS: u64 = 3_000_000;
 
-/// Builds the certificate of a violation that a saturation found.
+/// Builds the certificate of a violation that saturation found.
 pub(crate) fn refutation(
     saturation: &Saturation<'_, '_>,
     found: Saturated,
@@ -46,9 +46,9 @@ struct Prover<'a, 'p, 't> {
     saturation: &'a Saturation<'p, 't>,
     chains: &'a Chains,
     edges: &'a [Edge],
-    /// Searches among the first so many edges.
+    /// Path searches over the first edges of the graph, by their number.
     paths: FxHashMap<usize, Paths<'a>>,
-    /// The `ww` that were justified.
+    /// `ww` dependencies whose proof has been written.
     proven: FxHashSet<(u32, u32, KeyId)>,
 }
 
@@ -57,7 +57,7 @@ struct Prover<'a, 'p, 't> {
 struct Hop {
     from: u32,
     to: u32,
-    /// The link, or `None` for a run along a chain.
+    /// Link, or `None` for a step along a chain.
     link: Option<u32>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Prover<'a, '_, '_> {
         Some(edges)
     }
 
-    /// Returns the path by which the reader of `read` knows a writer, at this level.
+    /// Returns the path by which the transaction of `read` knows a writer, at this level.
     fn knows(&mut self, read: u32, writer: u32, limit: usize) -> Option<Vec<Dependency>> {
         let graph = &self.saturation.graph;
         let problem = graph.problem;
@@ -165,7 +165,7 @@ impl<'a> Prover<'a, '_, '_> {
         found
     }
 
-    /// Returns the dependency that a link stands for, justified.
+    /// Returns the dependency of a link, with its proof.
     fn dependency(&mut self, link: usize, from: u32, to: u32) -> Dependency {
         let graph = &self.saturation.graph;
         let problem = graph.problem;
@@ -224,7 +224,8 @@ impl<'a> Prover<'a, '_, '_> {
         Dependency::given(reader, problem.tx.first_op(writer), relation)
     }
 
-    /// Returns `ww` between two writers of a key that the links before `limit` order, justified.
+    /// Returns `ww` between two writers of a key that are ordered by the links before `limit`, with
+    /// its proof.
     fn version(&mut self, from: u32, to: u32, key: KeyId, limit: usize) -> Dependency {
         let graph = &self.saturation.graph;
         let tx = graph.problem.tx;
@@ -256,10 +257,10 @@ impl<'a> Prover<'a, '_, '_> {
     }
 }
 
-/// Rewrites a contradiction between two orders of versions as the missed write that it comes from.
+/// Rewrites a contradiction between two version orders as the missed write that causes it.
 ///
-/// If a reader knows t2 but reads from t1, then t2 wrote the earlier version; if t1 is known to have
-/// written the earlier one, the reader simply misses t2.
+/// If a reader knows t2 but reads from t1, then t2 wrote the earlier version; if t1 is known to
+/// have written the earlier one, the reader simply misses t2.
 fn as_missed_write(cycle: Vec<Dependency>) -> Vec<Dependency> {
     let is_missed = |edge: &Dependency| {
         matches!(edge.because.last().map(|last| last.relation), Some(Relates::Rw { .. }))
@@ -268,8 +269,8 @@ fn as_missed_write(cycle: Vec<Dependency>) -> Vec<Dependency> {
     let are_versions = matches!(first.relation, Relates::Ww { .. })
         && first.relation == second.relation
         && (first.from, first.to) == (second.to, second.from);
-    // Premises are written out where they are first used, so the order of the two must stay, unless
-    // the other one has none.
+    // A premise is written where it is first used, so the order of the two must stay, unless the
+    // other one has no premises.
     let (known, other) = if are_versions && is_missed(first) {
         (first, second)
     } else if are_versions && is_missed(second) && first.list.is_some() {

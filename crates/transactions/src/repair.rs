@@ -1,16 +1,17 @@
-//! The order and the clocks of a graph, repaired after few new edges.
+//! Repairs the order and the clocks of a graph after few new edges.
 //!
-//! Saturation takes many rounds, most of which find few edges, and a new edge changes the clocks of few
-//! events: the others knew it through other transactions. So after few new edges
+//! Saturation takes many rounds, most of which find few edges, and a new edge changes the clocks of
+//! few events: the others knew it through other transactions. So after few new edges
 //!
-//! - only those parts of the order are sorted again that an edge goes against: from the place of its end
-//!   to the place of its start, overlapping parts together. No edge leads backwards between a part and
-//!   the rest, so a cycle lies within one part (after Pearce and Kelly, JEA 2007);
+//! - only those parts of the order are sorted again that an edge violates: from the position of its
+//!   target to the position of its start, overlapping parts together. No edge leads backwards
+//!   between a part and the rest, so a cycle lies within one part (after Pearce and Kelly, JEA
+//!   2007);
 //! - clocks are joined along new edges and along edges from events whose clocks changed, each event
-//!   once, in the order. Events that may change are marked by their places.
+//!   once, in the order. Events that may change are marked by their positions.
 //!
-//! What is found is the same as by a sort and a sweep over everything; a round costs what it changes,
-//! and a look at each mark.
+//! The result is the same as that of a sort and a sweep over all events. A round costs the size of
+//! the changes, and one inspection of each mark.
 
 use std::ops::Range;
 
@@ -18,33 +19,33 @@ use consistory_verdict::{Budget, Stopped};
 
 use crate::graph::{Clocks, Graph, Link, Sorted, changed_columns, rows};
 
-/// New edges are few if there are this many times as many edges in all.
+/// Smallest ratio of all edges to new edges for which the new edges count as few.
 const FEW_OF: usize = 8;
 
-/// How many events are repaired between two looks at the budget.
+/// Number of events repaired between two checks of the budget.
 const EVENTS_PER_CHECK: usize = 4096;
 
 const NONE: u32 = u32::MAX;
 
-/// Which clocks are repaired.
+/// Clocks that are repaired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     Past,
     Future,
 }
 
-/// Tables that repairs need; they are built when the first is made.
+/// Tables for repairs, built at the first repair.
 #[derive(Debug, Default)]
 pub(crate) struct Repair {
     incoming: Lists,
     outgoing: Lists,
-    /// The place of each event in the order; empty if it is not known.
+    /// Position of each event in the order; empty if unknown.
     places: Vec<u32>,
-    /// How many predecessors of each event are missing; 0 between repairs.
+    /// Number of missing predecessors of each event; 0 between repairs.
     waits: Vec<u32>,
 }
 
-/// The links at each event, newest first.
+/// Links at each event, newest first.
 #[derive(Debug, Default)]
 struct Lists {
     heads: Vec<u32>,
@@ -73,7 +74,7 @@ impl Lists {
 }
 
 impl Repair {
-    /// Forgets the places of events, since the order has changed.
+    /// Forgets the positions of events after the order has changed.
     pub(crate) fn forget_order(&mut self) {
         self.places.clear();
     }
@@ -87,7 +88,7 @@ impl Repair {
         }
     }
 
-    /// Lists the links that are new.
+    /// Adds the new links to the lists.
     fn list(&mut self, events: usize, links: &[Link]) {
         self.incoming.heads.resize(events, NONE);
         self.outgoing.heads.resize(events, NONE);
@@ -113,13 +114,13 @@ impl Graph<'_, '_> {
         self.repair.locate(&self.order);
     }
 
-    /// Returns the place of an event in the order.
+    /// Returns the position of an event in the order.
     #[inline]
     pub(crate) fn place_in_order(&self, event: u32) -> u32 {
         self.repair.places[event as usize]
     }
 
-    /// Checks whether so few edges are new, after the first `old`, that a repair pays.
+    /// Checks whether the edges after the first `old` are so few that a repair pays.
     pub(crate) fn are_few_since(&self, old: usize) -> bool {
         (self.links.len() - old) * FEW_OF < self.links.len()
     }
@@ -150,7 +151,8 @@ impl Graph<'_, '_> {
         Sorted::Acyclic
     }
 
-    /// Sorts the events at some places of the order; if there is a cycle, they stay as they are.
+    /// Sorts the events at some positions of the order; if there is a cycle, leaves them as they
+    /// are.
     fn sort_part(&mut self, part: Range<u32>) -> Sorted {
         let mut repair = std::mem::take(&mut self.repair);
         let events = &self.order[part.start as usize..part.end as usize];
@@ -189,7 +191,7 @@ impl Graph<'_, '_> {
         if is_acyclic { Sorted::Acyclic } else { Sorted::Cyclic }
     }
 
-    /// Brings the clocks of one way up to date, from the ends of new edges on.
+    /// Updates the clocks of one direction, starting from new edges.
     pub(crate) fn repair_clocks(&mut self, way: Way, budget: &Budget) -> Result<(), Stopped> {
         self.repair.list(self.events(), &self.links);
         self.repair.locate(&self.order);
@@ -200,7 +202,7 @@ impl Graph<'_, '_> {
         let Clocks { rows: mut table, mut changed, links: old } = clocks;
         changed.fill(0);
         let last = self.order.len() - 1;
-        // Events are met in the order of these places.
+        // Events are processed in the order of these positions.
         let place = |event: u32| match way {
             Way::Past => self.repair.places[event as usize] as usize,
             Way::Future => last - self.repair.places[event as usize] as usize,
@@ -271,7 +273,7 @@ impl Graph<'_, '_> {
     }
 }
 
-/// A set of places that is walked through in ascending order while it grows.
+/// A set of positions that is traversed in ascending order while it grows.
 struct Marks {
     words: Vec<u64>,
 }
@@ -286,7 +288,7 @@ impl Marks {
         self.words[place / 64] |= 1 << (place % 64);
     }
 
-    /// Returns the first marked place from `start` on.
+    /// Returns the first marked position from `start` on.
     #[inline]
     fn next(&self, start: usize) -> Option<usize> {
         let mut at = start / 64;
@@ -329,8 +331,8 @@ mod tests {
                 .all(|event| graph.predecessor(event).is_none_or(|before| is_before(before, event)))
     }
 
-    /// Adds random edges a few at a time, some of which are taken back, and compares the order and the
-    /// clocks with those that are computed anew.
+    /// Adds random edges a few at a time, undoes some of them, and compares the order and the
+    /// clocks with those of a full computation.
     #[test]
     fn repairs_find_what_sweeps_find() {
         let mut b = HistoryBuilder::new();

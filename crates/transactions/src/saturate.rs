@@ -1,20 +1,21 @@
 //! Forced edges, for the levels that need a search: `psi`, `pc`, `si` and `ser`.
 //!
-//! With t3 reading key x from t1, and t2 another writer of x:
+//! Let t3 read key x from t1, and let t2 be another writer of x:
 //!
-//! - *known*: if t3 knows t2, then t2 wrote the earlier version, `ww(t2, t1)`. For `psi` and `ser`
-//!   t3 knows what is before it; for `pc` and `si`, whatever commits before its snapshot.
-//! - *overwrites*: if t1 is before t2, then t3 comes before t2, `rw(t3, t2)`. For `psi` this is not
-//!   an order, so it is left out.
-//! - *writers*: for `si`, if the snapshot of t1 is before the commit of t2, then t1 commits before the
-//!   snapshot of t2: transactions that write a common key do not overlap.
+//! - *known*: if t3 knows t2, then t2 wrote the earlier version, `ww(t2, t1)`. For `psi` and `ser`,
+//!   t3 knows its predecessors; for `pc` and `si`, all transactions that commit before its
+//!   snapshot.
+//! - *overwrites*: if t1 is before t2, then t3 comes before t2, `rw(t3, t2)`. For `psi` this pair
+//!   is not part of an order, so it is left out.
+//! - *writers*: for `si`, if the snapshot of t1 is before the commit of t2, then t1 commits before
+//!   the snapshot of t2: transactions that write a common key do not overlap.
 //!
 //! The rules are the consequences of the dependency-graph characterisation of these levels (Cerone
-//! and Gotsman, JACM 2018). They are applied in rounds: clocks are recomputed in one sweep, then each
-//! read looks, in every chain, only at the latest writer that it knows and the earliest that
-//! overwrites; the others follow by transitivity. A round costs reads times chains, and reads whose
-//! clocks have not changed since the round before are passed over. What a round derives rests only on
-//! edges of earlier rounds, which is what makes explanations well-founded.
+//! and Gotsman, JACM 2018). They are applied in rounds: one sweep recomputes the clocks, then each
+//! read inspects, in every chain, only the latest writer that it knows and the earliest writer that
+//! overwrites its source; the others follow by transitivity. A round costs reads times chains, and
+//! reads whose clocks have not changed since the previous round are skipped. The edges derived in a
+//! round depend only on edges of earlier rounds, so explanations are well-founded.
 
 use consistory_verdict::{Budget, Level, Stopped};
 
@@ -23,18 +24,19 @@ use crate::problem::{Group, Problem};
 use crate::repair::Way;
 use crate::view::{INITIAL, OPEN};
 
-/// How many transactions are handled between two looks at the budget.
+/// Number of transactions processed between two checks of the budget.
 const NODES_PER_CHECK: usize = 1024;
 
-/// How many edges one rule may add for one read or write although some of them imply others.
+/// Largest number of edges that one rule may add for one read or write although some of them imply
+/// others.
 const MAX_IMPLIED: usize = 4;
 
-/// How a saturation ended.
+/// Result of a saturation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Saturated {
-    /// Nothing more follows.
+    /// No rule applies any more.
     Closed,
-    /// More may follow.
+    /// Rules may still apply.
     Unfinished,
     /// The forced edges form a cycle.
     Cycle,
@@ -42,23 +44,23 @@ pub(crate) enum Saturated {
     Overwritten { read: u32, writer: u32 },
 }
 
-/// A graph with the edges that a level forces.
+/// The graph of a level with its forced edges.
 #[derive(Debug)]
 pub(crate) struct Saturation<'p, 't> {
     pub(crate) graph: Graph<'p, 't>,
     pub(crate) level: Level,
-    /// How many links there were when each round began.
+    /// Number of links at the start of each round.
     pub(crate) rounds: Vec<usize>,
     fresh: Vec<Link>,
     /// Whether edges that follow from other new edges are left out.
     is_sparse: bool,
-    /// The clocks of the edges kept so far, joined; a table of [`Saturation::drop_implied`].
+    /// Joined clocks of the edges kept so far; scratch table of [`Saturation::drop_implied`].
     joined: Vec<u32>,
     cursors: Cursors,
 }
 
-/// Where each rule found its writers last, for every key and chain. The transactions of a session
-/// know more and more, so the next search is over after a step or two, or finds the same.
+/// Last positions at which each rule found its writers, for every key and chain. Successive
+/// transactions of a session know more and more, so the next search takes a step or two.
 #[derive(Debug)]
 struct Cursors {
     known: Vec<Cursor>,
@@ -66,20 +68,20 @@ struct Cursors {
     writers: Vec<Cursor>,
 }
 
-/// A place between two writers of a group.
+/// A position between two writers of a group.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
-    /// How many writers come before.
+    /// Number of writers before the position.
     count: u32,
-    /// One more than the place of the last of them in the chain, or 0.
+    /// One more than the chain position of the last writer before it, or 0.
     before: u32,
-    /// The place of the first after them, or `u32::MAX`.
+    /// Chain position of the first writer after it, or `u32::MAX`.
     next: u32,
 }
 
 impl Cursors {
     fn new(problem: &Problem<'_>, level: Level) -> Self {
-        // A cursor that matches no bound, so that the first search looks.
+        // This cursor matches no bound, so the first use searches.
         let fresh = Cursor { count: 0, before: u32::MAX, next: 0 };
         let table =
             |is_needed: bool| vec![fresh; if is_needed { problem.group_count() } else { 0 }];
@@ -92,7 +94,7 @@ impl Cursors {
 }
 
 impl Cursor {
-    /// Moves to the first writer at a bound or later.
+    /// Moves to the first writer at or after a bound.
     #[inline]
     fn seek(&mut self, problem: &Problem<'_>, group: Group, bound: u32) {
         if self.before <= bound && bound <= self.next {
@@ -106,7 +108,7 @@ impl Cursor {
     }
 }
 
-/// Counts the places before a bound; starts to look at `start`.
+/// Counts the positions before a bound, by galloping from `start`.
 fn count_before(places: &[u32], bound: u32, start: usize) -> usize {
     let (mut low, mut high) = (start, start);
     let mut step = 1;
@@ -142,7 +144,7 @@ fn count_before(places: &[u32], bound: u32, start: usize) -> usize {
 }
 
 impl<'p, 't> Saturation<'p, 't> {
-    /// Builds the graph of a level, with nothing derived yet.
+    /// Builds the graph of a level, without derived edges.
     pub(crate) fn new(problem: &'p Problem<'t>, level: Level) -> Self {
         let shape = match level {
             Level::Prefix | Level::Snapshot => Shape::Split,
@@ -164,7 +166,7 @@ impl<'p, 't> Saturation<'p, 't> {
         saturation
     }
 
-    /// Adds the version orders that lists show.
+    /// Adds the version orders of the lists that were read.
     pub(crate) fn add_lists(&mut self) {
         let problem = self.graph.problem;
         for key in problem.tx.history().keys() {
@@ -190,7 +192,7 @@ impl<'p, 't> Saturation<'p, 't> {
         self.graph.links.push(link);
     }
 
-    /// Returns the event that an earlier version's commit comes before.
+    /// Returns the event that the commit of an earlier version precedes.
     #[inline]
     fn version_target(&self, node: u32) -> u32 {
         match self.level {
@@ -199,18 +201,18 @@ impl<'p, 't> Saturation<'p, 't> {
         }
     }
 
-    /// Counts the links that the derivation of a link may rest on.
+    /// Returns the number of links on which the derivation of a link may depend.
     pub(crate) fn limit_of(&self, link: usize) -> usize {
         let round = self.rounds.partition_point(|&start| start <= link);
         round.checked_sub(1).map_or(0, |round| self.rounds[round])
     }
 
-    /// Derives edges until nothing more follows.
+    /// Derives edges until no rule applies any more.
     pub(crate) fn run(&mut self, budget: &Budget) -> Result<Saturated, Stopped> {
         self.run_rounds(usize::MAX, budget)
     }
 
-    /// Derives edges until nothing more follows, or for a number of rounds.
+    /// Derives edges until no rule applies any more, or for a number of rounds.
     pub(crate) fn run_rounds(
         &mut self,
         max_rounds: usize,
@@ -242,7 +244,7 @@ impl<'p, 't> Saturation<'p, 't> {
         Ok(Saturated::Unfinished)
     }
 
-    /// Moves what was derived into the graph, as a round of its own.
+    /// Moves the derived edges into the graph, as a separate round.
     pub(crate) fn keep_fresh(&mut self) {
         self.rounds.push(self.graph.links.len());
         self.fresh.sort_unstable_by_key(|link| (link.from, link.to));
@@ -252,7 +254,7 @@ impl<'p, 't> Saturation<'p, 't> {
 
     /// Applies the rules once to all transactions whose clocks changed.
     fn derive(&mut self, budget: &Budget) -> Result<Option<(u32, u32)>, Stopped> {
-        // A round that ended in a contradiction leaves edges that rest on the case that it refuted.
+        // A round that ended in a contradiction leaves edges that depend on the refuted case.
         self.fresh.clear();
         for node in 0..self.graph.problem.tx.len() as u32 {
             if (node as usize).is_multiple_of(NODES_PER_CHECK) {
@@ -271,8 +273,8 @@ impl<'p, 't> Saturation<'p, 't> {
         Ok(None)
     }
 
-    /// Derives what follows from the clocks once more, with the edges that were left out because others
-    /// imply them: the shortest explanation may go through these.
+    /// Derives the edges that follow from the clocks once more, including edges implied by others:
+    /// the shortest explanation may use these.
     fn derive_implied(&mut self, budget: &Budget) -> Result<(), Stopped> {
         if !self.is_sparse || self.graph.past.links == 0 {
             return Ok(());
@@ -298,8 +300,8 @@ impl<'p, 't> Saturation<'p, 't> {
         Ok(())
     }
 
-    /// Leaves out new edges, after the first `first`, that follow from others of them: their starts (for
-    /// clocks of the past) or ends are before or after those of others.
+    /// Drops new edges, from index `first` on, that are implied by other new edges: their starts
+    /// (for clocks of the past) or ends precede or follow those of the others.
     fn drop_implied(&mut self, first: usize, way: Way) {
         if !self.is_sparse || self.fresh.len() - first <= MAX_IMPLIED {
             return;
@@ -341,8 +343,8 @@ impl<'p, 't> Saturation<'p, 't> {
         self.fresh.truncate(kept);
     }
 
-    /// Applies *known* to a transaction's reads; returns a read of an initial value that it knows to
-    /// be overwritten, unless *overwrites* will find it.
+    /// Applies *known* to a transaction's reads. Returns a read of an initial value that the
+    /// transaction knows to be overwritten, unless *overwrites* will find it.
     pub(crate) fn derive_known(&mut self, node: u32) -> Option<(u32, u32)> {
         let snapshot = self.graph.snapshot(node);
         let changed = self.graph.past.changed[snapshot as usize];
@@ -378,12 +380,12 @@ impl<'p, 't> Saturation<'p, 't> {
                 if known <= before {
                     continue;
                 }
-                // Commits before `known` are those of members before this place.
+                // Commits before `known` belong to members before this position.
                 cursor.seek(problem, group, known / events);
                 let mut last = cursor.before;
                 let mut index = cursor.count;
                 if group.chain == own.0 && last == own.1 + 1 {
-                    // The transaction itself: the writer before it.
+                    // The transaction itself is skipped; the writer before it counts.
                     index -= 1;
                     let places = problem.writer_places(group);
                     last = index.checked_sub(1).map_or(0, |i| places[i as usize] + 1);
@@ -446,7 +448,7 @@ impl<'p, 't> Saturation<'p, 't> {
                 if after >= after_reader[chain] {
                     continue;
                 }
-                // Commits at `after` or later are those of members from this place on.
+                // Commits at or after `after` belong to members from this position on.
                 cursor.seek(problem, group, after / events);
                 let mut index = cursor.count as usize;
                 let mut place = cursor.next;

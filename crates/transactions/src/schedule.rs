@@ -1,16 +1,18 @@
 //! A commit order along the forced edges, by list scheduling with conflict analysis.
 //!
-//! Events are committed one by one. An event can come next if all that is forced before it has come;
-//! a commit, moreover, only if nobody still has to read the versions that it overwrites; and at `si` a
-//! snapshot only if no open transaction writes a key that it will write. Then every read finds its
-//! source as the current version by itself, so an order that reaches the end is a proof.
+//! Events are committed one by one. An event can be next if all its forced predecessors are done.
+//! In addition, a commit can be next only if no uncommitted transaction still has to read a version
+//! that it overwrites; and at `si`, a snapshot can be next only if no open transaction writes a key
+//! that its own transaction writes. Then the current version of a key is always the source of the
+//! read at hand, so an order that contains all events is a proof.
 //!
-//! Of the events that can come next, the one that is the least far in its session goes first. Where
-//! two blind writes could go either way, that is a guess, and if it is wrong, the schedule gets stuck:
-//! events wait for each other in a circle, some of them only because of guesses. As in conflict-driven
-//! SAT solvers the guesses on the circle are what is learned: not all of them can be right. The newest
-//! one is taken back, and its event now has to wait for one of the transactions that it was put
-//! before, as long as the older guesses stand. If no guess is to blame, the level is violated.
+//! Of the events that can be next, the one at the earliest position of its session is chosen. If
+//! either of two blind writes could come first, this choice is a guess. After a wrong guess the
+//! schedule gets stuck: events wait for each other in a circle, some of them only because of
+//! guesses. As in conflict-driven SAT solvers, the schedule learns from the guesses on the circle:
+//! they cannot all be right. The newest guess is undone, and its event must now wait for one of the
+//! transactions that it was scheduled before, as long as the older guesses hold. If the circle
+//! contains no guess, the level is violated.
 //!
 //! ```text
 //!   guesses  w1(x) before w2(x),  w3(y) before w4(y)
@@ -19,9 +21,9 @@
 //!   learned  while w1 is before w2, w3 has to wait for w4
 //! ```
 //!
-//! When the older guesses are taken back, the event need not wait any longer; but the contradiction
-//! is remembered, and checked before an event would complete it again. Without a bound on the
-//! conflicts the search is complete.
+//! When the older guesses are undone, the event need not wait any longer. The contradiction is
+//! kept, and checked before an event would complete it again. Without a limit on the number of
+//! conflicts, the search is complete.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,37 +36,37 @@ use crate::graph::{Adjacency, Graph, Link, Shape};
 use crate::saturate::Saturation;
 use crate::view::{INITIAL, OPEN};
 
-/// How many events are committed between two looks at the budget.
+/// Number of events committed between two checks of the budget.
 const EVENTS_PER_CHECK: u32 = 4096;
 
-/// How many guesses a contradiction may have that is kept after its guesses are taken back, and how
-/// many are kept for each event.
+/// Largest number of guesses of a contradiction that is kept after its guesses were undone, and
+/// largest number of contradictions kept for each event.
 const MAX_REMEMBERED_GUESSES: usize = 12;
 const MAX_CONTRADICTIONS_PER_EVENT: usize = 32;
 
-/// How many transactions an event may prefer to wait for.
+/// Largest number of transactions that an event may prefer to wait for.
 const MAX_PREFERENCES: usize = 8;
 
 const NONE: u32 = u32::MAX;
 
-/// How a schedule ended.
+/// Result of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Scheduled {
     /// All events, in an order that satisfies the level.
     Complete(Vec<u32>),
-    /// There were too many conflicts. Whether the first or the second transaction wrote the earlier
-    /// version of the key is where the last guess was wrong.
+    /// There were too many conflicts. The last wrong guess was the order in which `first` and
+    /// `second` wrote `key`.
     Stuck { key: KeyId, first: u32, second: u32 },
-    /// No order exists. The pairs of writers are those whose order was guessed wrong.
+    /// No order exists. The pairs are writers of a key whose order was guessed and then refuted.
     Refuted(Vec<(KeyId, [u32; 2])>),
 }
 
-/// When a schedule gives up.
+/// Limits at which a schedule gives up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// The most conflicts without getting further than before.
+    /// Largest number of successive conflicts without progress.
     pub(crate) conflicts: usize,
-    /// The most conflicts in all for each event that was reached, after as many as above.
+    /// Largest total number of conflicts per scheduled event, in addition to the limit above.
     pub(crate) conflicts_per_event: usize,
 }
 
@@ -106,54 +108,55 @@ struct Schedule<'s, 'p, 't> {
     graph: &'s Graph<'p, 't>,
     is_snapshot_isolation: bool,
     outgoing: Adjacency,
-    /// What was learned, the parts that were taken back included.
+    /// Learned constraints, including those that no longer hold.
     lessons: Vec<Lesson>,
-    /// The lessons in force by the events that they wait for, and by the event that waits.
+    /// Lessons in force, by the events that they wait for and by the event that waits.
     lessons_from: FxHashMap<u32, Vec<u32>>,
     lessons_to: FxHashMap<u32, Vec<u32>>,
-    /// The lessons that end when an event is taken back.
+    /// Lessons that end when an event is undone.
     lessons_under: FxHashMap<u32, Vec<u32>>,
-    /// Guesses that cannot all be right, and where they are found by the event of each.
+    /// Sets of guesses that cannot all be right, and their indices by the event of each guess.
     contradictions: Vec<Box<[Guess]>>,
     contradictions_at: FxHashMap<u32, Vec<u32>>,
-    /// The events that each event should rather wait for, from lessons that ended.
+    /// Events that each event prefers to wait for, from lessons that ended.
     preferences: FxHashMap<u32, Vec<u32>>,
-    /// Guesses that were turned round whatever the other guesses.
+    /// Guesses that are wrong whatever the other guesses are.
     wrong_guesses: Vec<(KeyId, [u32; 2])>,
-    /// How many events of each chain are done.
+    /// Number of events of each chain that are done.
     chain_done: Vec<u32>,
-    /// The edges that enter each event, once they are needed.
+    /// Edges that enter each event; built on first use.
     incoming: Option<Adjacency>,
-    /// The transactions that read each version.
+    /// Transactions that read each version.
     readers: Adjacency,
     follower: Vec<u32>,
-    /// How many forced predecessors of each event are missing.
+    /// Number of missing predecessors of each event.
     waits: Vec<u32>,
     is_done: Vec<bool>,
-    /// When each event was taken; only of use while it is done.
+    /// Index in `done` of each event that is done; meaningless for others.
     done_at: Vec<u32>,
     done: Vec<u32>,
-    /// Candidates, the least far in its session first.
+    /// Candidates, by position in their session.
     ready: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Snapshots whose commit could not follow at once, and events that prefer to wait.
+    /// Snapshots whose commit cannot follow at once, and events that prefer to wait.
     reluctant: Vec<u32>,
-    /// Whether each transaction's snapshot may be taken although its commit cannot follow at once.
+    /// Whether each transaction's snapshot may be done although its commit cannot follow at once.
     taken_early: Vec<bool>,
-    /// How far each transaction is in its session.
+    /// Position of each transaction in its session, for comparison between sessions.
     rank: Vec<u64>,
-    /// The version of each read and write, by slot: writes in the order of the nodes, then one
-    /// initial version per key.
+    /// Slot of each read's version. The writes have slots in the order of the nodes, followed by
+    /// one slot for the initial version of each key.
     read_slot: Vec<u32>,
-    /// Transactions that still have to read each version.
+    /// Number of transactions that still have to read each version.
     unread: Vec<u32>,
-    /// The slot of the current version of each key.
+    /// Slot of the current version of each key.
     current: Vec<u32>,
-    /// At `si`, the open transaction that writes each key.
+    /// Open transaction that writes each key, at `si`.
     open: Vec<u32>,
-    /// Events that wait for each version to be read, or each key to be closed.
+    /// Events that wait until each version has been read, or until no open transaction writes a
+    /// key.
     waiting_version: Vec<Vec<u32>>,
     waiting_key: Vec<Vec<u32>>,
-    /// The versions that commits replaced, newest last.
+    /// Versions that commits replaced, newest last.
     replaced: Vec<u32>,
 }
 
@@ -193,7 +196,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
                     continue;
                 }
                 let slot = slot_of(source, problem.key_of(read as u32));
-                // A transaction that reads a version twice is one reader of it.
+                // A transaction that reads a version twice counts as one reader.
                 if !read_slot[tx.reads_of(node).start..read].contains(&slot) {
                     unread[slot as usize] += 1;
                     read_slot[read] = slot;
@@ -248,10 +251,11 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         schedule
     }
 
-    /// Makes an event a candidate if all that is forced before it is done.
+    /// Makes an event a candidate if all its predecessors are done.
     fn offer(&mut self, event: u32) {
         if self.waits[event as usize] == 0 && !self.is_done[event as usize] {
-            // Commits go first, then snapshots by how far they are; moments of real time at once.
+            // Moments of real time and commits go first, then snapshots by position in their
+            // session.
             let rank = match self.graph.node(event) {
                 None => 0,
                 Some(_) if event % self.graph.shape.events() == 1 => 0,
@@ -261,7 +265,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         }
     }
 
-    /// Commits events until all are done, or none can be.
+    /// Commits events until all are done, or no event can be. Returns whether all are done.
     fn advance(&mut self, budget: &Budget) -> Result<bool, Stopped> {
         let mut steps = 0u32;
         loop {
@@ -285,8 +289,8 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         }
     }
 
-    /// Chooses among the events that were put off: a snapshot whose commit can follow at once, else one
-    /// that somebody waits for, else the least far in its session.
+    /// Chooses a postponed event: a snapshot whose commit can follow at once, else one for whose
+    /// read another event waits, else the one at the earliest position of its session.
     fn least_reluctant(&mut self) -> Option<u32> {
         let mut kept = std::mem::take(&mut self.reluctant);
         kept.retain(|&event| self.waits[event as usize] == 0 && !self.is_done[event as usize]);
@@ -319,8 +323,8 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         best
     }
 
-    /// Checks whether an open transaction would keep others, at `si`, from taking the snapshot that its
-    /// own commit has to wait for.
+    /// Checks whether an open transaction would, at `si`, prevent another transaction's snapshot
+    /// for which its own commit has to wait.
     fn would_lock_out(&self, node: u32) -> bool {
         let problem = self.graph.problem;
         self.is_snapshot_isolation
@@ -347,7 +351,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
             })
     }
 
-    /// Checks whether an event can come next; otherwise it waits for what is in its way.
+    /// Checks whether an event can be next; if not, registers the event to wait for the obstacle.
     fn is_allowed(&mut self, event: u32) -> bool {
         let graph = self.graph;
         let Some(node) = graph.node(event) else { return true };
@@ -460,7 +464,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         }
     }
 
-    /// Takes the newest event back.
+    /// Undoes the newest event.
     fn take_back(&mut self) -> Option<u32> {
         let event = self.done.pop()?;
         self.is_done[event as usize] = false;
@@ -517,20 +521,21 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         Some(event)
     }
 
-    /// Finds guesses that cannot all be right: events that wait for each other because of them.
+    /// Returns guesses that cannot all be right: because of them, events wait for each other in a
+    /// circle.
     fn conflict(&mut self) -> Vec<Guess> {
         if self.incoming.is_none() {
             let links = &self.graph.links;
             let events = self.graph.events();
             self.incoming = Some(Adjacency::new(events, links, |link: &Link| (link.to, link.from)));
         }
-        // Follow the waits until an event comes again; it waits for itself.
+        // Follow the waits until an event repeats; this event waits for itself.
         let mut event = self.some_missing();
         let mut seen = FxHashSet::default();
         while seen.insert(event) {
             event = self.blocked(event).awaited();
         }
-        // None of the events that it waits for, directly or not, can come before all the others.
+        // Each of the events reached from here waits for another one of them.
         let mut guesses = Vec::new();
         let mut open = vec![event];
         seen.clear();
@@ -558,7 +563,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         guesses
     }
 
-    /// Returns an event that is not done although all before it in its chain is.
+    /// Returns an event that is not done although its predecessors in the chain are.
     fn some_missing(&self) -> u32 {
         let graph = self.graph;
         let first = (0u32..).zip(&self.chain_done).find_map(|(chain, &done)| {
@@ -567,7 +572,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         first.expect("the schedule is stuck before its end")
     }
 
-    /// Says what an event that is not done is waiting for when nothing can go on.
+    /// Returns the event, guess or lesson for which an event waits when the schedule is stuck.
     fn blocked(&self, event: u32) -> Blocked<'_> {
         let graph = self.graph;
         let problem = graph.problem;
@@ -605,8 +610,8 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         self.guess(graph.commit(first), key, first, node)
     }
 
-    /// Says that an event is awaited because one transaction was put before another, unless that is
-    /// forced.
+    /// Returns a wait for `awaited` because transaction `first` was scheduled before `second`; it
+    /// is a guess unless this order is forced.
     fn guess(&self, awaited: u32, key: KeyId, first: u32, second: u32) -> Blocked<'_> {
         let graph = self.graph;
         let (later, target) = match self.is_snapshot_isolation {
@@ -620,13 +625,13 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         Blocked::Guess { awaited, guess: Guess { key, first, second, later } }
     }
 
-    /// Returns when a guess was made.
+    /// Returns the index at which a guess was made.
     fn age(&self, guess: &Guess) -> u32 {
         self.done_at[guess.later as usize]
     }
 
-    /// Takes back the event of some guesses and lets it wait for one of the transactions that it was
-    /// put before, as long as the reasons stand.
+    /// Undoes the event of some guesses, and makes it wait for one of the transactions that it was
+    /// scheduled before, as long as the reasons hold.
     fn turn(&mut self, guesses: &[Guess], reasons: Vec<Guess>) {
         let to = guesses[0].later;
         let mut again = Vec::new();
@@ -642,7 +647,8 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         again.into_iter().for_each(|event| self.offer(event));
     }
 
-    /// Lets the event of some guesses wait for one of the transactions that it would be put before.
+    /// Makes the event of some guesses wait for one of the transactions that it would be scheduled
+    /// before.
     fn learn(&mut self, guesses: &[Guess], reasons: Vec<Guess>) {
         let to = guesses[0].later;
         let mut from: Vec<u32> =
@@ -661,7 +667,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         self.waits[to as usize] += 1;
     }
 
-    /// Keeps guesses that cannot all be right.
+    /// Stores guesses that cannot all be right.
     fn remember(&mut self, guesses: &[Guess], reasons: &[Guess]) {
         if reasons.is_empty() || guesses.len() + reasons.len() > MAX_REMEMBERED_GUESSES {
             return;
@@ -681,7 +687,8 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         self.contradictions.push(all);
     }
 
-    /// Checks whether an event would complete a contradiction that is known; if so, it has to wait.
+    /// Checks whether an event would complete a known contradiction; if so, adds a lesson that
+    /// makes it wait.
     fn must_wait(&mut self, event: u32) -> bool {
         let Some(list) = self.contradictions_at.get(&event) else { return false };
         let done = |event: u32| self.is_done[event as usize];
@@ -702,7 +709,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         true
     }
 
-    /// Ends a lesson whose reasons no longer stand; it remains as a preference.
+    /// Ends a lesson whose reasons no longer hold; it remains as a preference.
     fn forget(&mut self, id: u32) {
         let Lesson { from, to, done, .. } = &mut self.lessons[id as usize];
         let (from, to, done) = (std::mem::take(from), *to, *done);
@@ -727,38 +734,38 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
     }
 }
 
-/// Two transactions that write a key, of which the first was taken before the second.
+/// The guess that transaction `first` comes before transaction `second`, both of which write `key`.
 #[derive(Clone, Copy, Debug)]
 struct Guess {
     key: KeyId,
     first: u32,
     second: u32,
-    /// The event of the first that would have to come after the commit of the second.
+    /// Event of `first` that would have to come after the commit of `second` if the guess is wrong.
     later: u32,
 }
 
-/// An event has to wait for one of some others, because of guesses.
+/// A learned constraint: given the guesses `reasons`, event `to` waits for at least one of `from`.
 #[derive(Debug)]
 struct Lesson {
     from: Vec<u32>,
     to: u32,
     reasons: Vec<Guess>,
-    /// How many of the others are done.
+    /// Number of events of `from` that are done.
     done: u32,
 }
 
-/// What an event is waiting for.
+/// Reason why an event cannot be next.
 enum Blocked<'l> {
-    /// An event that comes first whatever the guesses.
+    /// It waits for an event that comes first whatever the guesses are.
     Forced { awaited: u32 },
-    /// An event that comes first because of a guess.
+    /// It waits for an event that comes first because of a guess.
     Guess { awaited: u32, guess: Guess },
-    /// One of the events of a lesson.
+    /// It waits for one of the events of a lesson.
     Lesson { lesson: &'l Lesson },
 }
 
 impl Blocked<'_> {
-    /// Returns an event that is waited for.
+    /// Returns an event that is awaited.
     fn awaited(&self) -> u32 {
         match *self {
             Blocked::Forced { awaited } | Blocked::Guess { awaited, .. } => awaited,

@@ -1,14 +1,15 @@
-//! Deciding `psi`, `pc`, `si` and `ser`: saturation, a schedule, and cases where both leave a choice.
+//! Decides `psi`, `pc`, `si` and `ser`: saturation, a schedule, and case splits.
 //!
-//! The forced edges are derived ([`crate::saturate`]), at first for a few rounds only. If they form a
-//! cycle, that is the violation. Otherwise a schedule along them is tried ([`crate::schedule`], for
-//! `psi` an arbitrary extension); if it reaches the end, that is the commit order. If not, it names two
-//! transactions that wrote the same key and whose versions could stand either way. Both ways are tried, each with the forced
-//! edges that follow from it. A case whose refutation does not mention the assumption refutes the
-//! other case too, so that case is skipped.
+//! The forced edges are derived ([`crate::saturate`]), at first for a few rounds only. If they form
+//! a cycle, it is the violation. Otherwise a schedule along them is tried ([`crate::schedule`], for
+//! `psi` an arbitrary extension, [`crate::extension`]); if it contains all events, it is the commit
+//! order. If not, it names two transactions that wrote the same key and whose versions may come in
+//! either order. Both orders are tried, each with the forced edges that follow from it. A case
+//! whose refutation does not use the assumption refutes the other case too, so that case is
+//! skipped.
 //!
-//! When no pair is left open, the forced edges order all versions and any extension of them is a
-//! commit order; so the search is complete, and exponential at worst.
+//! When no pair is left unordered, the forced edges order all versions, and any extension of them
+//! is a commit order. So the search is complete; it is exponential in the worst case.
 
 use consistory_history::KeyId;
 use consistory_verdict::{Budget, Dependency, Level, Relates, Stopped, TransactionCertificate};
@@ -20,14 +21,14 @@ use crate::proof;
 use crate::saturate::{Saturated, Saturation};
 use crate::schedule::{Patience, Scheduled, schedule};
 
-/// How many rounds of saturation come before the first schedule and before the second, and how many
-/// schedules are tried before all is derived. Most of what can be derived is derived in these rounds;
-/// the schedule learns the rest where it matters.
+/// Numbers of saturation rounds before the first and before the second schedule, and number of
+/// schedules tried before saturation is completed. These rounds derive most of the forced edges;
+/// the schedule learns the other ones where it needs them.
 const FIRST_ROUNDS: usize = 2;
 const FIRST_SCHEDULES: usize = 2;
 const FIRST_PATIENCE: Patience = Patience { conflicts: 2_000, conflicts_per_event: 1 };
 
-/// The patience of a schedule along all forced edges, and of one inside cases.
+/// Limits of a schedule along all forced edges, and of one inside cases.
 const PATIENCE: Patience = Patience { conflicts: 10_000, conflicts_per_event: usize::MAX };
 const PATIENCE_IN_CASES: Patience = Patience { conflicts: 1_000, conflicts_per_event: usize::MAX };
 
@@ -45,13 +46,13 @@ pub(crate) enum Decision {
     Violation(TransactionCertificate),
 }
 
-/// A choice between two orders of versions.
+/// A case split on the order of two versions.
 struct Case {
     links: usize,
     rounds: usize,
     key: KeyId,
     pair: [u32; 2],
-    /// The refutation of the first case, once the second is looked at.
+    /// Refutation of the first case, while the second is being examined.
     first: Option<TransactionCertificate>,
 }
 
@@ -103,7 +104,7 @@ pub(crate) fn decide(
         let Some(mut refutation) = proof::refutation(&saturation, found) else {
             unreachable!("a cyclic graph has a cycle");
         };
-        // Close cases until one is left whose other side is open.
+        // Close cases until one has a second case to try.
         loop {
             let Some(mut case) = cases.pop() else { return Ok(Decision::Violation(refutation)) };
             let tx = problem.tx;
@@ -138,8 +139,8 @@ enum Attempt {
     Open { key: KeyId, pair: [u32; 2] },
 }
 
-/// Tries to find a commit order of a closed saturation, or two versions to look at both ways; the
-/// order that is more promising comes first.
+/// Tries to find a commit order of a closed saturation; if that fails, returns two versions to
+/// split on, the more promising order first.
 fn attempt(
     saturation: &Saturation<'_, '_>,
     patience: Patience,
@@ -159,7 +160,7 @@ fn attempt(
         Scheduled::Stuck { key, first, second } => {
             return Ok(Attempt::Open { key, pair: [second, first] });
         }
-        // The first order of each pair has been found wrong; a case on it is closed at once.
+        // The first order of each pair was refuted, so its case is closed at once.
         Scheduled::Refuted(pairs) => {
             if let Some(&(key, pair)) = pairs.first() {
                 return Ok(Attempt::Open { key, pair });
@@ -172,7 +173,7 @@ fn attempt(
     })
 }
 
-/// Finds two writers of a key whose versions could stand either way.
+/// Finds two writers of a key whose versions may come in either order.
 fn open_pair(graph: &Graph<'_, '_>) -> Option<(KeyId, [u32; 2])> {
     let problem = graph.problem;
     for key in problem.tx.history().keys() {
@@ -194,7 +195,7 @@ pub(crate) fn are_ordered(graph: &Graph<'_, '_>, first: u32, second: u32) -> boo
     graph.past_of(graph.commit(second))[chain] > graph.commit_place(first)
 }
 
-/// Turns an order of events into a commit order.
+/// Converts an order of events to a commit order.
 pub(crate) fn commit_order(graph: &Graph<'_, '_>, events: &[u32]) -> CommitOrder {
     let problem = graph.problem;
     let mut order = Vec::new();
@@ -218,7 +219,7 @@ pub(crate) fn commit_order(graph: &Graph<'_, '_>, events: &[u32]) -> CommitOrder
     CommitOrder { order, snapshots }
 }
 
-/// Checks whether a refutation may rest on the assumption that one transaction wrote an earlier
+/// Checks whether a refutation may depend on the assumption that one transaction wrote an earlier
 /// version of a key than another.
 fn mentions(
     refutation: &TransactionCertificate,

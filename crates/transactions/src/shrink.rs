@@ -1,10 +1,10 @@
-//! Shrinking a violating history: transactions first, then operations.
+//! Shrinks a violating history: transactions first, then operations.
 //!
-//! Delta debugging (Zeller and Hildebrandt 2002) on transactions, then on single operations. A first
-//! cut keeps only the transactions that the certificate mentions. A read whose source was taken away
-//! goes with it, and an element whose append was taken away goes from the lists, so that a part of a
-//! history does not become a violation of another kind: a bad read counts only if the history had one
-//! to begin with.
+//! Delta debugging (Zeller and Hildebrandt 2002) on transactions, then on single operations. A
+//! first cut keeps only the transactions that the certificate mentions. A read whose source was
+//! removed is removed too, and an element whose append was removed is removed from the lists, so
+//! that a part of a history does not become a violation of another kind: a bad read counts only if
+//! the original history had one.
 
 use consistory_history::{
     Action, Details, History, HistoryBuilder, KeyId, KeyKind, OpId, Status, Value,
@@ -20,7 +20,7 @@ use crate::view::Transactions;
 /// A part of a history that still violates the level.
 #[derive(Debug)]
 pub struct Shrunk {
-    /// The part.
+    /// The smaller history.
     pub history: History,
     /// Whether it is known that no operation can be removed.
     pub is_minimal: bool,
@@ -71,7 +71,7 @@ pub fn shrink(
     Shrunk { history: current, is_minimal: !stopped }
 }
 
-/// What is removed at a time.
+/// Unit of removal.
 #[derive(Clone, Copy)]
 enum Pieces {
     Transactions,
@@ -85,7 +85,7 @@ enum BadReads {
     Removed,
 }
 
-/// Removes runs of transactions, or of operations, shorter and shorter ones.
+/// Removes ranges of transactions, or of operations, of decreasing length.
 fn reduce(
     mut current: History,
     pieces: Pieces,
@@ -153,8 +153,8 @@ fn mentioned(history: &History, certificate: &TransactionCertificate) -> Vec<boo
     keep
 }
 
-/// Builds the part of a history with the marked operations; unless bad reads are to be kept, reads
-/// whose sources are missing go too.
+/// Builds the part of a history with the marked operations; removes reads whose sources are
+/// missing, unless bad reads are to be kept.
 fn part(history: &History, keep: &[bool], bad_reads: BadReads) -> History {
     let mut keep = keep.to_vec();
     loop {

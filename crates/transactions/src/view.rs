@@ -1,12 +1,13 @@
-//! A history as transactions: who wrote the last version of what, and which reads are external.
+//! A history as transactions: the last write of each transaction to each key, and its external
+//! reads.
 //!
 //! A node is a transaction that may count: committed, or indeterminate. Nodes are numbered session
-//! by session in session order. The initial transaction is [`INITIAL`] and no node. The reads of an
-//! indeterminate transaction count for nothing; the transaction itself counts exactly if a committed
-//! one reads from it.
+//! by session in session order. The initial transaction is [`INITIAL`] and not a node. The reads of
+//! an indeterminate transaction are ignored; the transaction itself counts if and only if a
+//! committed transaction reads from it.
 //!
-//! Reads that no level allows are found here ([`Transactions::bad_reads`]); every other external read
-//! has one source or, where a value was written more than once, several candidates.
+//! This module finds the reads that no level allows ([`Transactions::bad_reads`]); every other
+//! external read has one source or, if a value was written more than once, several candidates.
 
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ pub const INITIAL: u32 = u32::MAX;
 /// The source of a read that has several candidates, or only bad ones.
 pub const OPEN: u32 = u32::MAX - 1;
 
-/// Why the isolation levels say nothing about a history.
+/// Reason why the isolation levels do not apply to a history.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DoesNotApply {
     /// An operation is an object's call.
@@ -34,7 +35,7 @@ pub enum DoesNotApply {
         /// The key's name.
         key: Box<str>,
     },
-    /// A list gets a value twice, so that a read does not tell whose it is.
+    /// A value is appended twice to a list, so that a read does not determine its source.
     #[error("the value {value} is appended twice to the list {key}")]
     RepeatedAppend {
         /// The key's name.
@@ -42,7 +43,7 @@ pub enum DoesNotApply {
         /// The value.
         value: Value,
     },
-    /// The history says which value a key holds in the end.
+    /// The history states final values.
     #[error("it states final values, which the isolation levels do not use")]
     FinalValues,
 }
@@ -68,11 +69,11 @@ pub struct Write {
 /// A read that no level allows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FoundBadRead {
-    /// What is wrong with it.
+    /// Kind of the bad read.
     pub kind: BadRead,
     /// The read.
     pub read: OpId,
-    /// For an incompatible order, the other list.
+    /// For an incompatible order, the read of the other list.
     pub other: Option<OpId>,
 }
 
@@ -81,7 +82,7 @@ pub struct FoundBadRead {
 pub struct Ambiguous {
     /// The read's index.
     pub read: u32,
-    /// The nodes that it may read from, [`INITIAL`] first if it is among them.
+    /// Nodes that the read may read from, [`INITIAL`] first if it is one of them.
     pub candidates: Vec<u32>,
 }
 
@@ -90,11 +91,11 @@ pub struct Ambiguous {
 pub struct Transactions<'h> {
     history: &'h History,
     ops: Vec<Range<u32>>,
-    /// The node of each session's first transaction, and the number of nodes.
+    /// First node of each session, followed by the number of nodes.
     session_starts: Vec<u32>,
     session: Vec<u32>,
     indeterminate: Vec<bool>,
-    /// Start and, if it is known, end of each node; empty if no operation has a time.
+    /// Start of each node and, if known, its end; empty if no operation has a time.
     times: Vec<Option<(i64, Option<i64>)>>,
     read_starts: Vec<u32>,
     reads: Vec<Read>,
@@ -108,15 +109,15 @@ pub struct Transactions<'h> {
     read_from: Vec<bool>,
 }
 
-/// Facts about one transaction while the history is scanned.
+/// Data of one transaction during the scan of the history.
 #[derive(Clone, Copy)]
 pub(crate) struct Unit {
-    /// Its node, or `None` if it is aborted.
+    /// Node of the transaction, or `None` if it is aborted.
     pub(crate) node: Option<u32>,
 }
 
 impl<'h> Transactions<'h> {
-    /// Builds the view, or says why levels do not apply to the history.
+    /// Builds the view, or returns why levels do not apply to the history.
     pub fn new(history: &'h History) -> Result<Self, DoesNotApply> {
         if history.has_calls() {
             return Err(DoesNotApply::Calls);
@@ -150,7 +151,7 @@ impl<'h> Transactions<'h> {
         let (mut units, mut unit_ops) = (Vec::new(), Vec::new());
         let mut raw: Vec<RawWrite> = Vec::new();
         let mut unit_starts = vec![0u32];
-        // The latest write of each key and the transaction that it belongs to.
+        // Latest write of each key, and its transaction.
         let mut latest = vec![(u32::MAX, 0u32); history.key_count()];
         for (unit, transaction) in (0u32..).zip(history.all_transactions()) {
             let session = history.session_of(OpId(transaction.ops.start));
@@ -209,7 +210,7 @@ impl<'h> Transactions<'h> {
     /// Resolves every read of the committed transactions.
     fn collect_reads(&mut self, units: &[Unit], unit_ops: &[Range<u32>], writes: &Writes) {
         let history = self.history;
-        // The transaction that last wrote each key, and the value.
+        // Transaction that last wrote each key, and the value.
         let mut own = vec![(u32::MAX, ValueId(0)); history.key_count()];
         for (unit, (facts, ops)) in (0u32..).zip(units.iter().zip(unit_ops)) {
             let Some(node) = facts.node else { continue };
@@ -375,7 +376,7 @@ impl<'h> Transactions<'h> {
         self.indeterminate[node as usize]
     }
 
-    /// Returns when a node ran: its start, and its end if it certainly ended.
+    /// Returns the start of a node, and its end if it certainly ended.
     pub fn time(&self, node: u32) -> Option<(i64, Option<i64>)> {
         self.times.get(node as usize).copied().flatten()
     }
@@ -385,7 +386,7 @@ impl<'h> Transactions<'h> {
         &self.reads
     }
 
-    /// Returns the places of a node's external reads among all.
+    /// Returns the range of a node's external reads in [`reads`](Transactions::reads).
     pub fn reads_of(&self, node: u32) -> Range<usize> {
         self.read_starts[node as usize] as usize..self.read_starts[node as usize + 1] as usize
     }
@@ -405,7 +406,7 @@ impl<'h> Transactions<'h> {
         &self.writes
     }
 
-    /// Returns the places of a node's writes among all.
+    /// Returns the range of a node's writes in [`writes`](Transactions::writes).
     pub fn writes_of(&self, node: u32) -> Range<usize> {
         self.write_starts[node as usize] as usize..self.write_starts[node as usize + 1] as usize
     }
@@ -420,12 +421,12 @@ impl<'h> Transactions<'h> {
         self.read_from[node as usize]
     }
 
-    /// Returns the version orders that lists show.
+    /// Returns the version orders derived from lists.
     pub fn lists(&self) -> &Lists {
         &self.lists
     }
 
-    /// Returns the write that a node makes to a key as its last.
+    /// Returns the last write of a node to a key.
     pub fn last_write(&self, node: u32, key: KeyId) -> Option<OpId> {
         let writes = &self.writes[self.writes_of(node)];
         writes.iter().find(|write| write.key == key).map(|write| write.op)

@@ -1,17 +1,18 @@
-//! `rc`, `ra` and `tcc`: one pass, no search.
+//! Decides `rc`, `ra` and `tcc` in one pass, without a search.
 //!
-//! At these levels what a transaction knows does not depend on the commit order, so the order that
-//! the reads force is found at once, and the level holds iff it is acyclic together with B and with
-//! the version orders that lists show (Biswas and Enea, OOPSLA 2019). As in AWDIT (Møldrup and
-//! Pavlogiannis, 2025) only the latest relevant writer is looked at:
+//! At these levels the transactions that a transaction knows do not depend on the commit order. So
+//! the order that the reads force is found at once, and the level holds if and only if this order
+//! is acyclic together with B and with the version orders of lists (Biswas and Enea, OOPSLA 2019).
+//! As in AWDIT (Møldrup and Pavlogiannis, 2025), only the latest relevant writer is inspected:
 //!
-//! - `rc`: each transaction that an earlier read of the same transaction took a value from. Either
-//!   its writes or the later reads are walked through, whichever are fewer.
+//! - `rc`: each transaction from which an earlier read of the same transaction reads. Either its
+//!   writes or the later reads are traversed, whichever are fewer.
 //! - `ra`: the same for all reads, and the latest writer of the key in the session; with real time,
-//!   the latest in each session that had ended.
+//!   the latest writer in each session that had ended.
 //! - `tcc`: in each session the latest writer within the clock of the causal past.
 //!
-//! `rc` and `ra` cost about the operations, `tcc` reads times sessions.
+//! `rc` and `ra` cost about the number of operations, `tcc` the number of reads times the number of
+//! sessions.
 
 use consistory_verdict::{Budget, ClientOrder, Level, Stopped};
 
@@ -20,12 +21,12 @@ use crate::problem::Problem;
 use crate::saturate::{Saturated, Saturation};
 use crate::view::{INITIAL, OPEN};
 
-/// How many transactions are handled between two looks at the budget.
+/// Number of transactions processed between two checks of the budget.
 const NODES_PER_CHECK: usize = 1024;
 
 const NONE: u32 = u32::MAX;
 
-/// Decides `rc`, `ra` or `tcc`; afterwards the graph holds what is forced.
+/// Decides `rc`, `ra` or `tcc`; afterwards the graph contains the forced edges.
 pub(crate) fn decide<'p, 't>(
     problem: &'p Problem<'t>,
     level: Level,
@@ -88,7 +89,7 @@ impl<'p, 't> Forced<'p, 't> {
         Forced { problem, links: Vec::new(), overwritten: None }
     }
 
-    /// Notes that the reader of `read` knows `writer`, which writes the key.
+    /// Records that the reader of `read` knows `writer`, which writes the key.
     fn note(&mut self, read: u32, writer: u32) {
         match self.problem.sources[read as usize] {
             OPEN => {}
@@ -98,11 +99,11 @@ impl<'p, 't> Forced<'p, 't> {
         }
     }
 
-    /// Goes through what transactions know by reading from it.
+    /// Records the writers that transactions know because they read from them.
     pub(crate) fn by_reads(&mut self, level: Level, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         let tx = problem.tx;
-        // The latest read of each key within the transaction, and the one before it.
+        // Latest read of each key within the transaction, and the one before it.
         let mut latest = vec![(NONE, NONE); tx.history().key_count()];
         let mut earlier: Vec<u32> = Vec::new();
         let mut sources: Vec<(u32, u32)> = Vec::new();
@@ -146,7 +147,7 @@ impl<'p, 't> Forced<'p, 't> {
         Ok(())
     }
 
-    /// Goes through what transactions know by session order.
+    /// Records the writers that transactions know by session order.
     pub(crate) fn by_sessions(&mut self, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         if problem.order == ClientOrder::None {
@@ -172,7 +173,7 @@ impl<'p, 't> Forced<'p, 't> {
         Ok(())
     }
 
-    /// Goes through what transactions know because it ended before they began.
+    /// Records the writers that transactions know because these ended before they began.
     pub(crate) fn by_real_time(&mut self, budget: &Budget) -> Result<(), Stopped> {
         let problem = self.problem;
         if problem.order != ClientOrder::Realtime {
@@ -181,7 +182,7 @@ impl<'p, 't> Forced<'p, 't> {
         let tx = problem.tx;
         let start = |node: u32| tx.time(node).map(|(start, _)| start);
         let end = |node: u32| tx.time(node).and_then(|(_, end)| end);
-        // Sessions that run one transaction after the other can be searched by start.
+        // In sessions whose transactions do not overlap, the starts are sorted and can be searched.
         let is_sorted: Vec<bool> = (0..problem.chain_count() as u32)
             .map(|chain| problem.members(chain).iter().map(|&node| start(node)).is_sorted())
             .collect();

@@ -1,19 +1,19 @@
 //! A window over a stream of transactions, for judging levels while a system runs.
 //!
-//! The window keeps the latest transactions and, of the older ones, those that wrote or were read as the
-//! latest version of a key. Its [history](Window::history) is a part of the stream: a read whose source
-//! is not in the window is left out, and a list that was read loses the values of forgotten
-//! transactions. Leaving out transactions and reads removes constraints and adds none, at every level
-//! and order, so a violation of the part is a violation of the stream. The converse does not hold: a
-//! contradiction between transactions that are never in the window together goes unnoticed.
+//! The window contains the latest transactions and, of the older ones, those that wrote or read the
+//! latest version of a key. Its [history](Window::history) is a part of the stream: a read whose
+//! source is not in the window is left out, and a list that was read loses the values of forgotten
+//! transactions. Leaving out transactions and reads removes constraints and adds none, at every
+//! level and order, so a violation of the part is a violation of the stream. The converse does not
+//! hold: a contradiction between transactions that are never in the window together is not found.
 //!
-//! - A list whose last foreign value was appended by a forgotten transaction is left out as a whole,
-//!   since what remains would name an older version as the source.
-//! - Each value must be written at most once to a key, and never the initial value: otherwise a read of
-//!   a forgotten version could be taken for one of a version in the window.
-//! - A read whose source has not come yet waits for it. A read that still waits when its transaction is
-//!   forgotten is counted ([`Size::unexplained_reads`]); at the end of the stream, a waiting read of a key
-//!   of which nothing was forgotten is a read out of thin air.
+//! - A list whose last foreign value was appended by a forgotten transaction is left out
+//!   completely, since the remaining list would name an older version as the source.
+//! - Each value must be written at most once to a key, and never the initial value: otherwise a
+//!   read of a forgotten version could be mistaken for a read of a version in the window.
+//! - A read whose source has not arrived yet waits for it. A read that still waits when its
+//!   transaction is forgotten is counted ([`Size::unexplained_reads`]); at the end of the stream, a
+//!   waiting read of a key of which no write was forgotten is a read out of thin air.
 //!
 //! Memory is bounded by the capacity, in transactions, whatever the length of the stream.
 
@@ -25,7 +25,7 @@ use consistory_history::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Why a transaction cannot be taken into a window.
+/// Reason why a transaction cannot be added to a window.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotWatchable {
     /// A value is written to a key a second time.
@@ -47,23 +47,23 @@ pub enum NotWatchable {
     },
 }
 
-/// Which reads without a source in the window a history has.
+/// Reads without a source in the window that a history contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sourceless {
-    /// None: their sources may still come.
+    /// None: their sources may still arrive.
     LeftOut,
-    /// The reads of keys of which nothing was forgotten: the stream is over.
+    /// Reads of keys of which no write was forgotten: the stream has ended.
     Kept,
 }
 
-/// How much a window holds and what it gave up.
+/// Number of transactions that a window holds and has forgotten.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
-    /// The transactions in the window.
+    /// Transactions in the window.
     pub kept: usize,
-    /// The transactions that were forgotten.
+    /// Transactions that were forgotten.
     pub forgotten: u64,
-    /// The reads that no level was judged with: their sources were forgotten, or never came.
+    /// Reads that were judged at no level: their sources were forgotten, or never arrived.
     pub unexplained_reads: u64,
 }
 
@@ -85,12 +85,12 @@ struct Kept {
     steps: Vec<(Step, Option<Interval>)>,
 }
 
-/// The latest transactions that concern a key.
+/// The latest transactions that used a key.
 #[derive(Debug, Default)]
 struct KeyState {
     latest_writer: u64,
     latest_source: u64,
-    /// The latest transaction that read or wrote the key.
+    /// Latest transaction that read or wrote the key.
     latest_use: u64,
     /// Whether a transaction that wrote the key was forgotten.
     lost_writes: bool,
@@ -101,13 +101,13 @@ struct KeyState {
 pub struct Window {
     capacity: usize,
     kept: VecDeque<Kept>,
-    /// The transaction that wrote each value of each key.
+    /// Transaction that wrote each value of each key.
     writers: FxHashMap<(Rc<str>, Value), u64>,
     keys: FxHashMap<Rc<str>, KeyState>,
     sessions: FxHashSet<Rc<str>>,
-    /// The transactions that read a value nobody is known to have written.
+    /// Transactions that read a value without a known write.
     waiting: FxHashMap<(Rc<str>, Value), Vec<u64>>,
-    /// Whether the state of some key was given up, so that an unknown key may have lost writes.
+    /// Whether the state of some key was dropped, so that an unknown key may have lost writes.
     lost_keys: bool,
     next_number: u64,
     forgotten: u64,
@@ -115,7 +115,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Creates a window that keeps so many transactions, at least 8.
+    /// Creates a window that keeps `capacity` transactions, at least 8.
     pub fn new(capacity: usize) -> Self {
         Window {
             capacity: capacity.max(8),
@@ -131,8 +131,8 @@ impl Window {
         }
     }
 
-    /// Adds the transactions of a history, which come after all that the window has seen of their
-    /// sessions and ended at a line of the stream; returns how many there are.
+    /// Adds the transactions of a history, which follow all earlier transactions of their sessions
+    /// and ended at line `line` of the stream; returns their number.
     pub fn push(&mut self, history: &History, line: u64) -> Result<usize, NotWatchable> {
         for key in history.keys() {
             let initial = history.value(history.initial_value(key));
@@ -198,7 +198,7 @@ impl Window {
         Ok(())
     }
 
-    /// Returns the name of a key, with a state for the key.
+    /// Returns the shared name of a key, and creates the state of a new key.
     fn key_named(&mut self, name: &str) -> Rc<str> {
         if let Some((known, _)) = self.keys.get_key_value(name) {
             return Rc::clone(known);
@@ -264,7 +264,7 @@ impl Window {
         Ok(())
     }
 
-    /// Returns how much the window holds and what it gave up.
+    /// Returns the number of transactions that the window holds and has forgotten.
     pub fn size(&self) -> Size {
         Size {
             kept: self.kept.len(),
@@ -278,7 +278,7 @@ impl Window {
         self.kept.get(index).map(|kept| (&*kept.session, kept.line))
     }
 
-    /// Checks whether the window holds more transactions than it should.
+    /// Checks whether the window exceeds its capacity.
     pub fn is_full(&self) -> bool {
         self.kept.len() > self.capacity
     }
@@ -343,14 +343,14 @@ impl Window {
         Some(Value::List(kept.cloned().collect()))
     }
 
-    /// Forgets older transactions if the window is full. Everything in the window should have been
-    /// judged before.
+    /// Forgets older transactions if the window is full. All transactions in the window should have
+    /// been judged before.
     pub fn forget(&mut self) {
         if !self.is_full() {
             return;
         }
         let recent = self.kept.len() - self.capacity / 2;
-        // The versions of the keys that were used last.
+        // Versions of the keys that were used last.
         let mut current: Vec<(u64, u64)> = self
             .keys
             .values()
@@ -420,7 +420,7 @@ impl Window {
         }
     }
 
-    /// Notes that the stream is over: waiting reads of keys that lost writes remain unexplained.
+    /// Ends the stream: waiting reads of keys that lost writes remain unexplained.
     pub fn finish(&mut self) {
         for ((key, _), readers) in &self.waiting {
             if self.keys.get(key).is_none_or(|state| state.lost_writes) {
@@ -438,8 +438,8 @@ impl Step {
     }
 }
 
-/// Returns the value whose writer a read depends on: for a list the last one that the transaction did
-/// not append itself. Returns `None` for the initial value.
+/// Returns the value whose writer a read depends on: for a list, the last value that the
+/// transaction did not append itself; `None` for the initial value.
 fn source_value<'v>(reader: &Kept, key: &Rc<str>, value: &'v Value) -> Option<&'v Value> {
     let Value::List(values) = value else {
         return (*value != Value::Int(0)).then_some(value);

@@ -1,11 +1,12 @@
-//! The writes of a history, found by key and value.
+//! The writes of a history, indexed by key and value.
 
 use consistory_history::{History, KeyId, KeyKind, OpId, ValueId};
 use rustc_hash::FxHashMap;
 
 use crate::view::DoesNotApply;
 
-/// Values that occur more often than this are found by hash instead of by walking a list.
+/// Number of occurrences above which the writes of a value are found by hash instead of by
+/// traversing a list.
 const MAX_SHARED_VALUE: u32 = 16;
 
 const NONE: u32 = u32::MAX;
@@ -13,12 +14,12 @@ const NONE: u32 = u32::MAX;
 /// A write or append of any transaction that did not fail as an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawWrite {
-    /// Its transaction, counting all of the history.
+    /// Its transaction, as an index among all transactions of the history.
     pub(crate) unit: u32,
     pub(crate) key: KeyId,
     pub(crate) value: ValueId,
     pub(crate) op: OpId,
-    /// Whether its transaction does not write the key again.
+    /// Whether the transaction does not write the key again.
     pub(crate) is_last: bool,
 }
 
@@ -26,18 +27,18 @@ pub(crate) struct RawWrite {
 #[derive(Debug)]
 pub(crate) struct Writes {
     raw: Vec<RawWrite>,
-    /// Where each transaction's writes start, and where the last one's end.
+    /// Index of each transaction's first write, followed by the number of writes.
     unit_starts: Vec<u32>,
-    /// The next write with the same value (or the same key and value), in program order.
+    /// Next write with the same value (or the same key and value), in program order.
     next: Vec<u32>,
     heads: Heads,
 }
 
 #[derive(Debug)]
 enum Heads {
-    /// The first write of each value.
+    /// First write of each value.
     ByValue(Vec<u32>),
-    /// The first write of each key and value.
+    /// First write of each key and value.
     ByBoth(FxHashMap<(KeyId, ValueId), u32>),
 }
 
@@ -96,7 +97,7 @@ impl Writes {
         self.unit_starts[unit as usize]..self.unit_starts[unit as usize + 1]
     }
 
-    /// Finds the append of a value to a list, which is the only one.
+    /// Finds the only append of a value to a list.
     pub(crate) fn append_of(&self, key: KeyId, value: ValueId) -> Option<u32> {
         self.indices_of(key, value).next()
     }
@@ -120,7 +121,7 @@ impl Writes {
         !earlier.take_while(|w| w.unit == write.unit).any(|w| w.key == write.key)
     }
 
-    /// Checks that no list gets a value twice.
+    /// Checks that no value is appended twice to a list.
     pub(crate) fn check_lists(&self, history: &History) -> Result<(), DoesNotApply> {
         if !history.has_lists() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Every decider against both definitions, on all small and many random histories; every certificate
-//! against the independent checker.
+//! Every decider agrees with both definitions, on all small and many random histories, and the
+//! independent checker accepts every certificate.
 
 mod support;
 
@@ -15,13 +15,13 @@ fn parse(text: &str) -> History {
     histories.remove(0)
 }
 
-/// Judges a history by all levels and orders; returns how many levels hold.
+/// Judges a history by all levels and orders; returns the number of levels that hold.
 fn compare(text: &str, orders: &[ClientOrder], with_brute_force: bool) -> usize {
     let history = parse(text);
     let tiny = Tiny::new(&history);
     let mut holding = 0;
     for &order in orders {
-        // Alone and together: together one proof settles several levels.
+        // Levels are judged one by one and together; together, one proof settles several levels.
         let together = judge(&history, order, &Level::ALL, &Budget::unlimited());
         let together = together.unwrap_or_else(|error| panic!("{error}\n{text}"));
         for (level, shared) in Level::ALL.into_iter().zip(&together) {
@@ -115,7 +115,7 @@ fn real_time() {
     random_rounds(8, 300, shape, &ClientOrder::ALL);
 }
 
-/// No path of a certificate leads through a transaction whose outcome is unknown and that nobody reads.
+/// No path of a certificate leads through an indeterminate transaction whose writes are not read.
 #[test]
 fn unknown_transactions_order_nothing() {
     let registers = "\
@@ -140,7 +140,8 @@ fn lists() {
     random_rounds(10, 400, shape, &ClientOrder::ALL);
 }
 
-/// Larger histories, on which the definitions cannot be run: the certificates must be right.
+/// Larger histories, for which the definitions are too slow: the checker must accept the
+/// certificates.
 #[test]
 fn larger_histories_are_certified() {
     let shape = Shape { transactions: 40, sessions: 4, keys: 3, ops: 5, ..REGISTERS };
@@ -186,7 +187,7 @@ fn all_small_histories() {
                 })
                 .collect();
             let key = |op: usize| op % 2;
-            // A read names the write by its place; it must be a write of the key.
+            // A read names its source by index; the source must be a write of the same key.
             let is_sound = ops.iter().all(|&op| match op / 2 {
                 0 | 1 => true,
                 write => ops.get(write - 2).is_some_and(|&w| w / 2 == 0 && key(w) == key(op)),

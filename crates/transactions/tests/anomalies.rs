@@ -1,4 +1,4 @@
-//! `anomalies` finds the classes that were planted, alone and with others, and the independent checker
+//! `anomalies` finds the planted classes, alone and with others, and the independent checker
 //! accepts each example.
 
 mod support;
@@ -16,7 +16,7 @@ fn parse(text: &str) -> History {
     consistory_formats::parse_str(text, Format::Hist, "test").unwrap().remove(0)
 }
 
-/// Lists the classes, each of which must have an accepted example that refutes what its name says.
+/// Lists the classes; asserts that each has an accepted example that refutes the level of its name.
 fn classes(text: &str, order: ClientOrder) -> Vec<&'static str> {
     let history = parse(text);
     let listed = anomalies(&history, order, &Budget::unlimited()).unwrap();
@@ -76,7 +76,8 @@ const PLANTED: [(&str, &[&str]); 22] = [
             "[ r(zK,[1,2]) ]",
         ],
     ),
-    // A version is overwritten by a transaction that misses another one's write of another key.
+    // A version is overwritten by a transaction that misses another transaction's write of another
+    // key.
     (
         "G-single",
         &["[ append(xK,1) append(yK,1) ]", "[ r(xK,[]) append(yK,2) ]", "[ r(yK,[1,2]) ]"],

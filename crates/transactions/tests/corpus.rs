@@ -1,4 +1,4 @@
-//! The histories of `corpus/transactions`, each with the verdict that it expects of every level.
+//! The histories of `corpus/transactions` have the verdicts that they expect at every level.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! No certificate, however it is made up, proves a claim that is false.
+//! The checker accepts no certificate of a false claim, however it was made.
 
 mod support;
 
@@ -50,7 +50,7 @@ fn false_claims_are_rejected_whatever_supports_them() {
                     damage(&mut forged, &history, &mut random);
                 }
             }
-            // Certificates of other orders are damaged ones, too.
+            // Certificates of other orders serve as damaged ones, too.
             for other in ClientOrder::ALL {
                 for ruling in judge(&history, other, &[level], &Budget::unlimited()).unwrap() {
                     let (_, certificate) = proof(&ruling.judgement);
@@ -71,7 +71,7 @@ fn proof(outcome: &Judgement<TransactionCertificate>) -> (Verdict, &TransactionC
     }
 }
 
-/// Changes a certificate a little.
+/// Changes a certificate slightly.
 fn damage(certificate: &mut TransactionCertificate, history: &History, random: &mut Random) {
     let op = |random: &mut Random| OpId(random.below(history.len().max(1)) as u32);
     match certificate {

@@ -1,4 +1,4 @@
-//! The level that a certificate is said to refute is one that the independent checker sees refuted.
+//! The checker confirms that each certificate refutes the level in its name.
 
 mod support;
 
@@ -53,7 +53,7 @@ fn the_weakest_level_of_a_certificate_is_refuted() {
     assert!(violations > 500 && nested > 0, "{violations} violations, {nested} nested");
 }
 
-/// The smallest example of each class, one session per line, with its name by every level that
+/// The smallest example of each class, one session per line, with its name at every level that
 /// forbids it.
 const CLASSES: [(&str, &str); 9] = [
     (
@@ -88,7 +88,7 @@ fn a_class_has_its_name_whichever_level_is_asked_for() {
             let claim = Verdict::Violation;
             let accepted = certify_transactions(&history, level, order, claim, &certificate);
             assert!(accepted.is_ok(), "{accepted:?}: {name} {level}");
-            // The argument is one against each level that forbids the class, not only this one.
+            // The certificate refutes each level that forbids the class, not only this one.
             let weakest = Anomaly::weakest_levels(&certificate);
             assert!(weakest.contains(&forbidden[0]), "{name} {level}: {weakest:?}");
         }

@@ -1,4 +1,4 @@
-//! Windows over streams: sound whatever is forgotten, exact while nothing is.
+//! Windows over streams: always sound, and exact while nothing is forgotten.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn parse(text: &str) -> History {
     consistory_formats::parse_str(text, Format::Hist, "stream").unwrap().remove(0)
 }
 
-/// Cuts a history into histories of one transaction each, in an order that keeps the sessions.
+/// Cuts a history into histories of one transaction each, in an order that extends the sessions.
 fn stream(history: &History, random: &mut Random) -> Vec<History> {
     let mut queues: Vec<Vec<_>> = vec![Vec::new(); history.session_count()];
     for transaction in history.all_transactions() {
@@ -77,8 +77,8 @@ fn rounds(few: u64) -> u64 {
     if std::env::var_os("CONSISTORY_DEEP").is_some() { few * 25 } else { few }
 }
 
-/// A window that forgets nothing holds the stream; every prefix and every smaller window only weakens
-/// what is demanded.
+/// A window that forgets nothing contains the whole stream; every prefix and every smaller window
+/// only weakens the constraints.
 #[test]
 fn windows_are_sound_and_whole_ones_exact() {
     let (mut violated, mut found, mut lost) = (0, 0, 0);
@@ -93,7 +93,8 @@ fn windows_are_sound_and_whole_ones_exact() {
             let mut seen_small = [false; Level::ALL.len()];
             for (line, part) in (1..).zip(&parts) {
                 whole.push(part, line).unwrap();
-                // A window that is so small may meet a value again only if it is repeated.
+                // A window that is so small may receive a repeated value only if the stream repeats
+                // it.
                 small.push(part, line).unwrap();
                 let kept = small.size().kept;
                 let part = small.history(kept, Sourceless::LeftOut).unwrap();
@@ -133,7 +134,7 @@ fn repeated_values_are_refused() {
     assert!(matches!(error, NotWatchable::InitialValue { .. }), "{error}");
 }
 
-/// The source of a read may come later, and never for a read out of thin air.
+/// The source of a read may arrive later; for a read out of thin air it never does.
 #[test]
 fn reads_wait_for_their_source() {
     let mut window = Window::new(8);

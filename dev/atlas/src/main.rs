@@ -1,5 +1,5 @@
 //! Writes the atlas: for every pair of models of the catalogue a proof that the first implies the
-//! second, or a smallest history that separates them, or how far the search went.
+//! second, a smallest history that separates them, or the extent of the search.
 //!
 //! ```text
 //! cargo run --release -p consistory-atlas-page -- \
@@ -8,8 +8,8 @@
 //!     --bound 8 --extended 6 --known corpus/histories --format svg > docs/figures/atlas.svg
 //! ```
 //!
-//! The search can be shared: `consistory atlas --part I/N --format json` on every machine, `consistory
-//! merge`, and then `--survey MERGED.jsonl` here instead of the bounds.
+//! The search can be divided: `consistory atlas --part I/N --format json` on every machine,
+//! `consistory merge`, and then `--survey MERGED.jsonl` here instead of the bounds.
 //!
 //! `consistory contrast` does the same for two models of a user's choice.
 
@@ -37,25 +37,25 @@ use serde_json::Value;
 /// Contrast all pairs of models of the catalogue.
 #[derive(Debug, Parser)]
 struct AtlasArgs {
-    /// How many operations a history of reads and writes has at most.
+    /// Largest number of operations of a history of reads and writes.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=12))]
     bound: u16,
-    /// How many operations a history with fences and read-modify-writes has at most.
+    /// Largest number of operations of a history with fences and read-modify-writes.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=12))]
     extended: u16,
-    /// What `consistory atlas --format json` or `consistory merge` has written, instead of a search.
+    /// Output of `consistory atlas --format json` or `consistory merge`, instead of a search.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bound", "extended"])]
     survey: Option<PathBuf>,
-    /// Files or folders with histories to try where no smaller history is found.
+    /// Files or folders with histories to try if no smaller history is found.
     #[arg(long, value_name = "PATH")]
     known: Vec<PathBuf>,
-    /// What to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = AtlasFormat::Markdown)]
     format: AtlasFormat,
     /// Write the smallest histories into this folder, with their expected verdicts.
     #[arg(long, value_name = "DIR")]
     histories: Option<PathBuf>,
-    /// How many threads work.
+    /// Number of threads.
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     jobs: usize,
 }
@@ -106,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Reads a survey from the lines that `consistory atlas --format json` writes.
 fn read_survey(text: &str) -> Result<Survey, Box<dyn Error>> {
-    // What is proved is known without a search.
+    // Proved implications are known without a search.
     let options = ScanOptions::default();
     let mut survey = survey(Bounds { plain: 1, extended: 1 }, &[], &options)
         .map_err(|stopped| stopped.to_string())?;
@@ -153,7 +153,7 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// Returns the path of the file that holds the history.
+    /// Returns the path of the file with the history.
     fn file(&self) -> String {
         match &self.known {
             Some(known) => known.clone(),
@@ -382,7 +382,7 @@ fn proofs() -> String {
     lines
 }
 
-/// Lists the edges of the lattice of registers, each with the history that tells its models apart.
+/// Lists the edges of the lattice of registers, each with the history that separates its models.
 fn edges<'a>(lattice: &'a Lattice, survey: &Survey, sheets: &'a [Sheet]) -> Vec<AtlasEdge<'a>> {
     let edge = |edge: &'a Implication| {
         let back = survey.pairs.iter().find(|p| p.from == edge.to && p.to == edge.from);

@@ -1,8 +1,8 @@
-//! Plants slips into a crate, one at a time, and reports which ones its tests let pass.
+//! Plants slips into a crate, one at a time, and reports those that its tests do not catch.
 //!
-//! The usual way builds the crate once a slip, and the deciders have more than a thousand. Here all
-//! slips are built at once: each place that can be wrong asks which slip is planted (`plant`), a
-//! copy of the workspace is built once (`tree`), and the tests run once a slip with its number in
+//! The usual method builds the crate once per slip, and the deciders have more than a thousand.
+//! Here all slips are built at once: each mutated place reads which slip is planted (`plant`), a
+//! copy of the workspace is built once (`tree`), and the tests run once per slip with its number in
 //! the environment (`trial`). A test that fails, crashes or does not end has caught the slip.
 
 mod plant;
@@ -30,13 +30,13 @@ struct Cli {
     /// Only slips in files with one of these names.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     files: Vec<String>,
-    /// Only these programs of tests, such as agreement,corpus [default: all of the crate].
+    /// Only these test programs, such as agreement,corpus [default: all of the crate].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     tests: Vec<String>,
     /// Only every N-th slip.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     every: u32,
-    /// How many slips are tried at a time.
+    /// Number of slips tried at a time.
     #[arg(long, short, value_name = "N", default_value_t = 2)]
     jobs: usize,
     /// Only list the slips.
@@ -113,7 +113,7 @@ fn build(tree: &Tree) -> Result<(Vec<Slip>, Vec<PathBuf>), TreeError> {
     }
 }
 
-/// Prints how many slips were caught, file by file.
+/// Prints the number of caught slips per file.
 fn print_table(outcomes: &[(&Slip, Outcome)]) {
     let mut files: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     for (slip, outcome) in outcomes {

@@ -1,8 +1,8 @@
 //! Rewrites a source file so that each of its slips can be switched on by its number.
 //!
-//! `a < b` becomes `match slip::on() { 7 => a <= b, 8 => a > b, _ => a < b }`. Only one slip is on at
-//! a time, so that what is inside a wrong version can stay as it was written, and the file grows
-//! with its size times the depth of its expressions.
+//! `a < b` becomes `match slip::on() { 7 => a <= b, 8 => a > b, _ => a < b }`. Only one slip is
+//! enabled at a time, so the inside of a mutated version stays unchanged, and the size of the file
+//! grows by a factor of the depth of its expressions.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,10 +13,10 @@ use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{BinOp, Expr, Stmt, parse_quote};
 
-/// What can be wrong at one place.
+/// A mutation at one place of the source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Slip {
-    /// Its number, which the tests find in the environment; none is 0.
+    /// Its number, which the tests read from the environment; never 0.
     pub(crate) id: u32,
     file: String,
     line: usize,
@@ -31,7 +31,7 @@ impl Slip {
         &self.file
     }
 
-    /// Returns whether it is in a file with this name, with or without its ending.
+    /// Checks whether the slip is in a file with this name, with or without its extension.
     pub(crate) fn is_in(&self, name: &str) -> bool {
         let file = self.file.rsplit('/').next().unwrap_or_default();
         file == name || file.strip_suffix(".rs") == Some(name)
@@ -45,7 +45,7 @@ impl fmt::Display for Slip {
     }
 }
 
-/// The module that a crate with slips gets.
+/// Module that is added to a crate with slips.
 pub(crate) const SWITCH: &str = r#"
 mod slip {
     static PLANTED: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
@@ -58,7 +58,7 @@ mod slip {
 }
 "#;
 
-/// Returns a file's text with its slips, numbered from `first` on, leaving out the refused ones.
+/// Returns a file's text with its slips, numbered from `first` on, without the refused ones.
 pub(crate) fn plant(
     text: &str,
     file: &str,
@@ -100,7 +100,7 @@ impl Planter<'_> {
         Some(Literal::u32_suffixed(id))
     }
 
-    /// Lets an expression be one of its wrong versions.
+    /// Adds the mutated versions of an expression.
     fn vary(&mut self, right: &mut Expr, place: Span, wrong: Vec<(String, Expr)>) {
         let mut arms = Vec::new();
         for (what, expression) in wrong {
@@ -113,7 +113,7 @@ impl Planter<'_> {
         }
     }
 
-    /// Lets a condition be another.
+    /// Adds the mutated versions of a condition.
     fn vary_condition(&mut self, condition: &mut Expr, original: &Expr) {
         let has_own = matches!(original, Expr::Binary(_) | Expr::Unary(_) | Expr::Lit(_));
         if !has_own && !has_let(original) {
@@ -122,7 +122,7 @@ impl Planter<'_> {
         }
     }
 
-    /// Lets a function end at once.
+    /// Adds a slip that makes a function return at once.
     fn vary_body(&mut self, output: &syn::ReturnType, body: &mut syn::Block, place: Span) {
         for value in plain_values(output).into_iter().rev() {
             let what = format!("return {} at once", value.to_token_stream());
@@ -255,7 +255,7 @@ impl VisitMut for Planter<'_> {
         }
     }
 
-    // What is evaluated while it is compiled cannot ask.
+    // Constant expressions are evaluated at compile time and cannot be switched.
     fn visit_item_const_mut(&mut self, _: &mut syn::ItemConst) {}
     fn visit_impl_item_const_mut(&mut self, _: &mut syn::ImplItemConst) {}
     fn visit_item_static_mut(&mut self, _: &mut syn::ItemStatic) {}
@@ -274,7 +274,7 @@ fn span(node: &impl ToTokens) -> Span {
     node.to_token_stream().into_iter().next().map_or_else(Span::call_site, |token| token.span())
 }
 
-/// Returns whether an expression binds names by `let`, so that it stands only where it stands.
+/// Checks whether an expression binds names by `let`, so that it cannot be moved.
 fn has_let(expression: &Expr) -> bool {
     struct Finder(bool);
     impl<'ast> Visit<'ast> for Finder {
@@ -297,7 +297,7 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Returns the operators that are easily taken for this one.
+/// Returns the operators that are easily confused with this one.
 fn other_operators(operator: &BinOp) -> Vec<BinOp> {
     let others: &[&str] = match operator {
         BinOp::Eq(_) => &["!="],
@@ -333,7 +333,7 @@ fn other_operators(operator: &BinOp) -> Vec<BinOp> {
     others.iter().map(|text| syn::parse_str(text).expect("an operator")).collect()
 }
 
-/// Returns values of a type that a function may return without having done anything.
+/// Returns values of a type that a function might return without doing anything.
 fn plain_values(output: &syn::ReturnType) -> Vec<Expr> {
     match output {
         syn::ReturnType::Default => vec![parse_quote!(())],

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::plant::{self, SWITCH, Slip};
 
-/// Why the crate could not be built with slips, or its tests not be run.
+/// Reason why the crate could not be built with slips, or its tests could not be run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TreeError {
     #[error("{path}: {source}")]
@@ -36,7 +36,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Copies the workspace of this folder, for slips in one of its crates.
+    /// Copies this workspace, for slips in one of its crates.
     pub(crate) fn copy(package: &Path) -> Result<Self, TreeError> {
         let origin = env::current_dir().map_err(file(Path::new(".")))?;
         if !origin.join(package).join("src/lib.rs").is_file() || package.is_absolute() {
@@ -56,7 +56,7 @@ impl Tree {
         self.root.join(&self.package)
     }
 
-    /// Plants all slips of the crate but the refused ones.
+    /// Plants all slips of the crate except the refused ones.
     pub(crate) fn plant(&self, refused: &HashSet<u32>) -> Result<Vec<Slip>, TreeError> {
         let mut slips = Vec::new();
         let mut first = 1;
@@ -66,7 +66,7 @@ impl Tree {
             let (mut planted, mut found) =
                 plant::plant(&text, &name.to_string_lossy(), first, refused)
                     .map_err(|source| TreeError::Syntax { path: path.clone(), source })?;
-            // A file has room for more numbers than it can have slips, so that they do not move.
+            // Each file has a larger range of numbers than slips, so that numbers do not change.
             first += u32::try_from(text.len()).unwrap_or(u32::MAX / 2);
             if name == Path::new("src/lib.rs") {
                 planted.push_str(SWITCH);
@@ -77,7 +77,7 @@ impl Tree {
         Ok(slips)
     }
 
-    /// Builds the tests, or tells which slips do not compile.
+    /// Builds the tests, or returns the slips that do not compile.
     pub(crate) fn build(&self) -> Result<Result<Vec<PathBuf>, HashSet<u32>>, TreeError> {
         let mut cargo = Command::new("cargo");
         cargo
@@ -109,7 +109,7 @@ impl Tree {
         let mut ill_typed = HashSet::new();
         for error in &errors {
             let error = &error["message"];
-            // Of a variable that is left empty the notes tell where it would have been filled.
+            // For an uninitialised variable, the notes contain the place of the missing assignment.
             let notes = error["children"].as_array().into_iter().flatten();
             for part in notes.filter(|child| child["level"] == "note").chain([error]) {
                 let places = part["spans"].as_array().into_iter().flatten();
@@ -123,7 +123,7 @@ impl Tree {
         Ok(Err(ill_typed))
     }
 
-    /// Finds the number of the slip that stands last before the place of an error.
+    /// Finds the number of the last slip before the place of an error.
     fn slip_at(&self, place: &Value) -> Option<u32> {
         if place["is_primary"] != true {
             return None;
@@ -151,7 +151,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, TreeError> {
     Ok(paths)
 }
 
-/// Writes a file unless it is there already, so that nothing is built again for it.
+/// Writes a file unless its content is unchanged, to avoid rebuilding.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), TreeError> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());

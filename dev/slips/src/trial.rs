@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use crate::tree::TreeError;
 
-/// The signals that end a program whose processor time is used up.
+/// Signal that ends a program whose processor time is used up.
 const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
 
-/// How the tests took a slip.
+/// Result of the tests for a slip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// A test failed.
@@ -24,7 +24,7 @@ pub(crate) enum Outcome {
     Survived,
 }
 
-/// Tests, the quick ones first, and how long they take without a slip.
+/// Tests, the fast ones first, with their times without a slip.
 #[derive(Debug)]
 pub(crate) struct Trial {
     tests: Vec<(PathBuf, Duration)>,
@@ -46,7 +46,7 @@ impl Trial {
         Ok(Trial { tests: timed, folder })
     }
 
-    /// Returns how long all tests take without a slip.
+    /// Returns the time of all tests without a slip.
     pub(crate) fn time(&self) -> Duration {
         self.tests.iter().map(|&(_, time)| time).sum()
     }
@@ -61,8 +61,8 @@ impl Trial {
     }
 }
 
-/// Runs one program of tests, with bounded memory and processor time, up to the first test that
-/// fails; where it waits for nothing, ten times as long is enough.
+/// Runs one test program, with limits of memory and processor time, up to the first test that
+/// fails. For a program that does not wait, ten times its usual time is the limit.
 fn run(test: &Path, folder: &Path, slip: u32, limit: Duration) -> Outcome {
     let seconds = limit.as_secs().max(1);
     let child = Command::new("sh")
@@ -102,7 +102,7 @@ fn follow(mut child: Child, limit: Duration) -> Outcome {
         }
     };
     if early.is_some() {
-        // It may have ended by itself meanwhile.
+        // The process may have ended by itself in the meantime.
         let _ = child.kill();
     }
     let status = child.wait().ok();

@@ -1,4 +1,4 @@
-//! Many small histories: one file, read, decided by CC, CCv and CM, and certified.
+//! Many small histories: one file is read, decided by CC, CCv and CM, and certified.
 
 use std::error::Error;
 use std::fs::File;
@@ -16,25 +16,25 @@ use consistory_generate::{Memory, Workload, generate};
 use consistory_history::History;
 use consistory_registers::{CausalModel, Options, decide};
 
-/// How many histories a thread takes at once.
+/// Number of histories that a thread takes at once.
 const TAKEN: usize = 256;
 
-/// How many operations each history has.
+/// Number of operations of each history.
 const OPERATIONS: u32 = 10;
 
 const MODELS: [(CausalModel, &str); 3] =
     [(CausalModel::Cc, "cc"), (CausalModel::Ccv, "ccv"), (CausalModel::Cm, "cm")];
 
-/// How fast a batch was judged.
+/// Throughput of judging a batch.
 pub(crate) struct Throughput {
-    /// What judged it: `library` or `binary`.
+    /// Judging program: `library` or `binary`.
     pub(crate) through: &'static str,
     pub(crate) histories: u64,
     pub(crate) time: Duration,
 }
 
 impl Throughput {
-    /// Returns how many histories a minute suffices for.
+    /// Returns the number of histories per minute.
     pub(crate) fn a_minute(&self) -> u64 {
         (self.histories as f64 * 60.0 / self.time.as_secs_f64()) as u64
     }

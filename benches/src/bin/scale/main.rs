@@ -1,7 +1,7 @@
-//! Goes up to a million operations in 50 sessions, and to 200,000 small histories.
+//! Measures histories of up to a million operations in 50 sessions, and 200,000 small histories.
 //!
-//! Each measurement runs in a process of its own, this program started again (`row`), so that its
-//! peak memory is its own. `batch` measures many small histories.
+//! Each measurement runs in its own process, this program started again (`row`), so that its peak
+//! memory is its own. `batch` measures many small histories.
 
 mod batch;
 mod row;
@@ -22,42 +22,42 @@ use consistory_generate::{Memory, Workload, generate};
 use row::{Measured, Task};
 use tables::Section;
 
-/// Measures the deciders on large histories and on many.
+/// Measures the deciders on large histories and on many histories.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The numbers of operations, each twice the one before.
+    /// Numbers of operations, each twice the previous one.
     #[arg(long, value_delimiter = ',', default_value = "62500,125000,250000,500000,1000000")]
     operations: Vec<u32>,
-    /// How many sessions.
+    /// Number of sessions.
     #[arg(long, default_value_t = 50)]
     sessions: u32,
-    /// How many variables.
+    /// Number of variables.
     #[arg(long, default_value_t = 1000)]
     variables: u32,
     /// The memories on which the clients run.
     #[arg(long, value_delimiter = ',', default_value = "sc,ccv")]
     on: Vec<Memory>,
-    /// How many threads decide [default: one a core].
+    /// Number of threads [default: one per core].
     #[arg(long)]
     jobs: Option<usize>,
-    /// How many processes measure the same; the median counts.
+    /// Number of processes that repeat each measurement; the median counts.
     #[arg(long, default_value_t = 3)]
     repeat: usize,
-    /// How many histories of 10 operations the batch has.
+    /// Number of histories of 10 operations in the batch.
     #[arg(long, default_value_t = 200_000)]
     batch: u64,
-    /// Where to write, instead of docs/.
+    /// Output folder, instead of docs/.
     #[arg(long)]
     docs: Option<PathBuf>,
-    /// Measures one thing and prints it.
+    /// Internal: perform one measurement and print it.
     #[arg(long, hide = true, requires = "measure")]
     task: Option<Task>,
-    /// The file that is measured.
+    /// File that is measured.
     #[arg(long, hide = true, requires = "task")]
     measure: Option<PathBuf>,
 }
 
-/// What was measured for one history and number of threads.
+/// Measurements of one history and number of threads.
 struct Row {
     memory: Memory,
     operations: u32,
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (at, &operations) in args.operations.iter().enumerate() {
             let files = write_files(&args, memory, operations)?;
             rows.push(measure(&args, &files, jobs)?);
-            // The largest once more, on one thread.
+            // The largest history again, on one thread.
             if at + 1 == args.operations.len() && jobs > 1 {
                 rows.push(measure(&args, &files, 1)?);
             }

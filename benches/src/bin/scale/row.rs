@@ -1,4 +1,4 @@
-//! One measurement, in a process of its own.
+//! One measurement in a separate process.
 
 use std::error::Error;
 use std::path::Path;
@@ -13,16 +13,16 @@ use consistory_registers::{CausalModel, Options, decide};
 use consistory_verdict::Verdict;
 use serde_json::{Value, json};
 
-/// What is measured.
+/// A measurement to perform.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Task {
     /// Parsing.
     Parse,
     /// Parsing, deciding CC and checking the certificate.
     Cc,
-    /// The same for CCv.
+    /// Parsing, deciding CCv and checking the certificate.
     Ccv,
-    /// The same for CM.
+    /// Parsing, deciding CM and checking the certificate.
     Cm,
 }
 
@@ -46,22 +46,22 @@ impl Task {
     }
 }
 
-/// What was found; what the task does not do takes no time.
+/// Measurements; steps that the task does not include take no time.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Measured {
-    /// How many operations the history has.
+    /// Number of operations of the history.
     pub(crate) operations: u64,
     pub(crate) parse: Duration,
     pub(crate) decide: Duration,
     pub(crate) certify: Duration,
-    /// The peak memory after deciding, and after the certificate was checked.
+    /// Peak memory after deciding, and after checking the certificate, in bytes.
     pub(crate) peak_decided: u64,
     pub(crate) peak_certified: u64,
-    /// The user time of all threads from the start of the process until it had decided.
+    /// User time of all threads from the start of the process until the decision.
     pub(crate) user_decided: Duration,
 }
 
-/// Measures, in this process.
+/// Performs a measurement in this process.
 pub(crate) fn measure(path: &Path, task: Task, jobs: usize) -> Result<Measured, Box<dyn Error>> {
     let mut measured = Measured::default();
     let (history, time) = once(|| read(&Input::File(path.into()), None).next());
@@ -91,8 +91,8 @@ pub(crate) fn measure(path: &Path, task: Task, jobs: usize) -> Result<Measured, 
     Ok(measured)
 }
 
-/// Measures in processes of their own, one after the other, and gives the median of each time and
-/// the greatest of each peak.
+/// Performs a measurement in separate processes, one after the other; returns the median of each
+/// time and the largest of each peak.
 pub(crate) fn in_processes(
     path: &Path,
     task: Task,
@@ -122,7 +122,7 @@ pub(crate) fn in_processes(
 }
 
 impl Measured {
-    /// Writes it for the process that asked.
+    /// Writes the measurements for the parent process.
     pub(crate) fn to_json(self) -> Value {
         json!({
             "operations": self.operations,

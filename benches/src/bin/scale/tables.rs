@@ -1,4 +1,4 @@
-//! What is shown of the measurements: tables, a plot, and how they compare with the goals.
+//! Presentation of the measurements: tables, a plot, and a comparison with the goals.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use consistory_generate::Memory;
 use crate::Row;
 use crate::batch::Throughput;
 
-/// A table and what to know about it.
+/// A table with its explanation.
 pub(crate) struct Section {
     pub(crate) title: &'static str,
     pub(crate) header: &'static [&'static str],
@@ -163,10 +163,10 @@ pub(crate) fn plot(sessions: u32, rows: &[Row], jobs: usize) -> String {
     })
 }
 
-/// What a minute is to suffice for.
+/// Goal: number of histories per minute.
 const BATCH_AIM: u64 = 200_000;
 
-/// Compares the largest histories with what is aimed at.
+/// Compares the largest histories with the goals.
 pub(crate) fn aims(rows: &[Row], jobs: usize, batch: &[Throughput]) -> Vec<Goal> {
     let mut aims = Vec::new();
     let largest = rows.iter().map(|row| row.operations).max().unwrap_or(0);

@@ -33,7 +33,7 @@ pub(crate) struct WatchArgs {
     /// The file to read, or - for standard input.
     #[arg(value_name = "PATH", default_value = "-")]
     pub(crate) path: PathBuf,
-    /// The object whose methods are called, as for `check`.
+    /// Object whose methods are called, as for `check`.
     #[arg(
         long,
         value_name = "OBJECT",
@@ -41,16 +41,16 @@ pub(crate) struct WatchArgs {
         conflicts_with = "model"
     )]
     pub(crate) object: Option<String>,
-    /// The isolation levels of transactions to judge: rc, ra, tcc, pc, psi, si or ser.
+    /// Isolation levels of transactions to judge: rc, ra, tcc, pc, psi, si or ser.
     #[arg(long, short, value_name = "LEVEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
-    /// The order between transactions that isolation levels have to respect.
+    /// Order between transactions that isolation levels must respect.
     #[arg(long, value_enum, default_value_t = OrderName::Session)]
     pub(crate) order: OrderName,
-    /// Wait for more at the end of the file.
+    /// Wait for further input at the end of the file.
     #[arg(long)]
     pub(crate) follow: bool,
-    /// Take lines from connections to HOST:PORT, or to a Unix socket at a path with a slash.
+    /// Accept lines from connections to HOST:PORT, or to a Unix socket at a path with a slash.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["path", "follow"])]
     pub(crate) listen: Option<String>,
     /// Stop following or listening after this time without input, such as 30s.
@@ -60,7 +60,8 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) configurations: usize,
     /// Largest number of different indeterminate calls kept for each key, or for the whole object.
-    /// Beyond it the first ones are given up: they are assumed to have taken effect by then, or never to.
+    /// Beyond it the oldest ones are given up: they are assumed to have taken effect by then, or
+    /// never to.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) pending: usize,
     /// Number of other calls that may return while a call is running before it counts as indeterminate.
@@ -69,11 +70,12 @@ pub(crate) struct WatchArgs {
     /// Judge the object as a whole, for methods that concern more than one key.
     #[arg(long)]
     pub(crate) whole: bool,
-    /// Number of completed calls that wait for a call that started earlier and ends later
-    /// [default: 1000]; for isolation levels, number of transactions that are kept [default: 10000].
+    /// Number of completed calls that are held back because a call that started earlier may end
+    /// later [default: 1000]; for isolation levels, number of transactions that are kept [default:
+    /// 10000].
     #[arg(long, value_name = "N")]
     pub(crate) window: Option<usize>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
 }
@@ -105,7 +107,7 @@ Exit code: 0 nothing wrong was seen, 1 some violation, 2 bad usage or it could n
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
-    /// What to test.
+    /// Database or collection to test.
     #[arg(value_name = "TARGET", required_unless_present_any = ["list", "command"], conflicts_with_all = ["list", "command"])]
     pub(crate) target: Option<String>,
     #[command(flatten)]
@@ -118,11 +120,12 @@ pub(crate) struct TestArgs {
     /// Methods not to call.
     #[arg(long, value_name = "METHODS", value_delimiter = ',', conflicts_with = "methods")]
     pub(crate) without: Vec<String>,
-    /// Models that must hold [default: what the system promises]; for collections a model of objects, or
-    /// `levels` to ask only which level each method keeps [default: linearizability].
+    /// Models that must hold [default: those that the system promises]; for collections a model of
+    /// objects, or `levels` to infer the level that each method keeps [default: linearizability].
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Judge by visibility levels, such as "size=weak,keySet=monotonic"; other methods see all.
+    /// Visibility levels of methods, such as "size=weak,keySet=monotonic"; other methods see all
+    /// calls.
     #[arg(long, value_name = "LEVELS", conflicts_with = "model")]
     pub(crate) levels: Option<String>,
     /// Number of threads.
@@ -131,34 +134,35 @@ pub(crate) struct TestArgs {
     /// Number of calls per thread.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=32))]
     pub(crate) calls: u8,
-    /// How many different keys at a time [default: 3, for collections 2].
+    /// Number of keys in use at a time [default: 3, for collections 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keys: Option<u32>,
     /// Number of runs of each program.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rounds: u64,
-    /// Time to look for failures; shrinking takes additional time.
+    /// Time for finding failures; shrinking takes additional time.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
     pub(crate) time: Duration,
     /// Largest number of runs of all parts together.
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u64>,
-    /// Stop after so many different violations.
+    /// Stop after this number of different violations.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) failures: usize,
-    /// The seed of the programs and of the faults; it does not determine the timing of threads and nodes.
+    /// Seed of the programs and of the faults; it does not determine the timing of threads and
+    /// nodes.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// How the order of calls is recorded.
+    /// Clock that records the order of calls.
     #[arg(long, value_enum, default_value_t = TestClock::Counters)]
     pub(crate) clock: TestClock,
     #[command(flatten)]
     pub(crate) drawing: DrawArgs,
-    /// Write an interactive report to this file, for a browser; of a database, DIR/report.html
-    /// otherwise.
+    /// Write an interactive report to this file, for a browser [default for databases:
+    /// DIR/report.html].
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
 }
@@ -169,12 +173,12 @@ pub(crate) struct DatabaseArgs {
     /// List the databases, their settings, and what is installed.
     #[arg(long)]
     pub(crate) list: bool,
-    /// The faults to choose from, such as partition,kill or partition+slow; + joins faults that happen
+    /// Faults to inject, such as partition,kill or partition+slow; + joins faults that happen
     /// together.
     #[arg(long, value_name = "FAULTS", default_value = "none")]
     pub(crate) faults: String,
-    /// What the clients do: register, rw-register, list-append, rmw, set, cas-register, queue, bank or
-    /// long-fork.
+    /// Workload of the clients: register, rw-register, list-append, rmw, set, cas-register, queue,
+    /// bank or long-fork.
     #[arg(long, value_name = "WORKLOAD", default_value = "register")]
     pub(crate) workload: String,
     /// A setting of the database; may be given more than once.
@@ -183,59 +187,59 @@ pub(crate) struct DatabaseArgs {
     /// Number of clients.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) clients: u32,
-    /// How many requests per second all clients send together; 0 for as many as they can.
+    /// Total number of requests per second; 0 for as many as possible.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) rate: u32,
-    /// Stop after so many requests of each client, if the time is not over before.
+    /// Number of requests after which each client stops, unless the time is over before.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) operations: Option<u32>,
-    /// How long a request may take before its outcome counts as unknown.
+    /// Time after which the outcome of a request counts as unknown.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     pub(crate) timeout: Duration,
-    /// What a session is: all that a client does, or what it does over one connection.
+    /// Extent of a session: all requests of a client, or the requests over one connection.
     #[arg(long, value_enum, default_value_t = TestSession::Client)]
     pub(crate) session: TestSession,
-    /// Let clients go to a random node for every request, instead of staying on one.
+    /// Let clients choose a random node for every request, instead of staying on one.
     #[arg(long = "move")]
     pub(crate) moves: bool,
-    /// Go on after a violation until the time is over.
+    /// Continue after a violation until the time is over.
     #[arg(long)]
     pub(crate) keep_going: bool,
-    /// Let the faults of this file happen, such as the faults.jsonl of another run.
+    /// Inject the faults listed in this file, such as the faults.jsonl of another run.
     #[arg(long, value_name = "FILE", conflicts_with = "faults")]
     pub(crate) schedule: Option<PathBuf>,
-    /// After a violation, run again so many times, with fewer faults and clients, and count how often it
-    /// comes back.
+    /// After a violation, repeat the run this number of times, with fewer faults and clients, and
+    /// count the runs with a violation.
     #[arg(long, value_name = "N")]
     pub(crate) reproduce: Option<u32>,
-    /// The folder for the history, the log of faults and the report [default: a new one in runs/].
+    /// Folder for the history, the log of faults and the report [default: a new one in runs/].
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Test a system of your own: the program that is each client, spoken to in JSON lines.
+    /// Test another system: the program that acts as a client and exchanges JSON lines.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) command: Option<String>,
-    /// The script that starts and stops the nodes of your own system.
+    /// Script that starts and stops the nodes of another system.
     #[arg(long, value_name = "SCRIPT", requires = "command")]
     pub(crate) system: Option<PathBuf>,
-    /// The nodes of your own system.
+    /// Nodes of another system.
     #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "command")]
     pub(crate) nodes: Vec<String>,
-    /// Reports that the namespaces are there; the program starts itself with this.
+    /// Internal: the program has started itself in its own namespaces.
     #[arg(long, hide = true)]
     pub(crate) isolated: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum TestSession {
-    /// All that a client does; an operation whose outcome is unknown moves to a session of its own.
+    /// All requests of a client; a request with unknown outcome gets a session of its own.
     Client,
-    /// What a client does over one connection.
+    /// The requests of a client over one connection.
     Connection,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum TestClock {
-    /// A counter of each thread, which the others read before each call: interferes least.
+    /// One counter per thread, which the other threads read before each call: interferes least.
     Counters,
     /// The system's clock, before and after each call.
     Plain,

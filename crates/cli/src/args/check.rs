@@ -62,8 +62,8 @@ pub(crate) struct InputArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Go on with a batch that was interrupted: histories that have a line in this file are not
-    /// judged again, and new lines are appended to it. Needs `--format json`.
+    /// Continue an interrupted batch: histories with a line in this file are not judged again, and
+    /// new lines are appended to it. Needs `--format json`.
     #[arg(long, value_name = "OUT", conflicts_with = "part")]
     pub(crate) resume: Option<PathBuf>,
     /// Judge only the history with this index in each input, counted from 0.
@@ -73,7 +73,7 @@ pub(crate) struct CheckArgs {
     /// `strongest` (the default).
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
-    /// The order between transactions that isolation levels have to respect.
+    /// Order between transactions that isolation levels must respect.
     #[arg(long, value_enum, default_value_t = OrderName::Session)]
     pub(crate) order: OrderName,
     /// List the classes of anomalies found in histories of transactions, with an example each.
@@ -81,23 +81,23 @@ pub(crate) struct CheckArgs {
     pub(crate) anomalies: bool,
     #[command(flatten)]
     pub(crate) objects: ObjectArgs,
-    /// How to print verdicts.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long each history may take for each model, and to be read, such as 500ms, 30s, 5m. Where the
-    /// machine is loaded, processor time counts, and at most four times as long on the clock.
+    /// Time limit for each history and model, and for reading each history, such as 500ms, 30s, 5m.
+    /// Processor time counts; on a loaded machine the clock may show up to four times as much.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
-    /// How much memory one history may take, to be judged, and half as much to be read, such as 512MiB.
-    /// With `--jobs N`, up to N histories are judged at a time, and each may take as much.
+    /// Memory limit for judging one history, such as 512MiB; reading it may use half as much. With
+    /// `--jobs N`, up to N histories are judged at a time, and each may use this amount.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
     pub(crate) memory: u64,
-    /// How SC, TSO and PSO are completed where the forced order leaves something open.
+    /// Engine that completes SC, TSO and PSO if the forced order leaves writes unordered.
     #[arg(long, value_enum, default_value_t = EngineName::Auto)]
     pub(crate) engine: EngineName,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
-    /// Reduce each violating history to one from which no operation can be taken away.
+    /// Reduce each violating history to one from which no operation can be removed.
     #[arg(long)]
     pub(crate) shrink: bool,
     #[command(flatten)]
@@ -108,7 +108,7 @@ pub(crate) struct CheckArgs {
     /// Write certificates that are too large to print into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) certificates: Option<PathBuf>,
-    /// Do not have the independent checker accept each verdict before it is printed.
+    /// Skip the independent checker, which otherwise must accept each verdict before it is printed.
     #[arg(long)]
     pub(crate) no_certify: bool,
     #[command(flatten)]
@@ -124,26 +124,26 @@ pub(crate) struct KernelArgs {
     /// List the pairs of each kernel, with the weakest model whose rules find it.
     #[arg(long)]
     pub(crate) pairs: bool,
-    /// How to print kernels.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long each history may take, such as 500ms, 30s, 5m.
+    /// Time limit for each history, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
-    /// How much memory the tables for one history may take, such as 512MiB.
+    /// Memory limit for the tables of one history, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
     pub(crate) memory: u64,
-    /// How witnesses are searched for.
+    /// Engine that searches for witnesses.
     #[arg(long, value_enum, default_value_t = EngineName::Auto)]
     pub(crate) engine: EngineName,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
 }
 
-/// What the clients of transactions observed.
+/// Order that the clients of transactions observed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum OrderName {
-    /// Nothing: the plain levels of Adya.
+    /// No order: the plain levels of Adya.
     None,
     /// The order of each session.
     Session,
@@ -162,18 +162,17 @@ impl From<OrderName> for ClientOrder {
     }
 }
 
-/// An engine that completes what saturation leaves open.
+/// Engine that orders the writes that saturation leaves unordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum EngineName {
-    /// All of them side by side; the first answer counts.
+    /// All engines in parallel; the first answer counts.
     Auto,
     /// Case split: both orders of two unordered writes are tried.
     Split,
-    /// Frontier search: a state counts the operations of each session that are done; a refutation
-    /// is then written down as a case split.
+    /// Frontier search: a state is the number of completed operations of each session; a refutation
+    /// is then written as a case split.
     Frontier,
-    /// A SAT solver that learns from contradictions; a refutation is then written down as a case
-    /// split.
+    /// A SAT solver that learns from contradictions; a refutation is then written as a case split.
     Sat,
 }
 
@@ -188,11 +187,11 @@ impl From<EngineName> for Engine {
     }
 }
 
-/// What `check` takes for histories of an object's calls.
+/// Arguments for histories of an object's calls.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Objects")]
 pub(crate) struct ObjectArgs {
-    /// The object that the histories are calls of: register, cas-register, counter, map, kv, set,
+    /// Object whose calls the histories contain: register, cas-register, counter, map, kv, set,
     /// list, queue, stack, deque, priority-queue, lock, log, transactions or bank, some with a
     /// parameter as in `register(0)`; or a path to an object file [default: the object that a line
     /// `# object: NAME` in the file names, or the only one that fits every call].
@@ -201,8 +200,8 @@ pub(crate) struct ObjectArgs {
     /// A model of axioms, such as "vis >= po; vis >= vis ; vis".
     #[arg(long, value_name = "AXIOMS", requires = "object")]
     pub(crate) axioms: Vec<String>,
-    /// A model in which methods have visibility levels of their own (weak, self, monotonic, peer,
-    /// causal, complete), such as "size=weak,get=monotonic"; the other methods are complete.
+    /// A model in which methods have visibility levels (weak, self, monotonic, peer, causal,
+    /// complete), such as "size=weak,get=monotonic"; the other methods are complete.
     #[arg(long, value_name = "LEVELS", requires = "object")]
     pub(crate) levels: Option<String>,
     /// Report the strongest visibility level that each method kept in all the histories.
@@ -215,17 +214,16 @@ pub(crate) struct CertifyArgs {
     /// Files of verdicts as `check --format json` prints them, or - for standard input.
     #[arg(value_name = "VERDICTS", default_value = "-")]
     pub(crate) verdicts: Vec<PathBuf>,
-    /// The input that was judged, if it is not where the verdicts say.
+    /// Path of the judged input, if it differs from the path in the verdicts.
     #[arg(long, value_name = "PATH")]
     pub(crate) history: Option<PathBuf>,
     /// The format of the histories, instead of detecting it.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<Format>,
-    /// How long each verdict may take to be checked, and each history to be read, such as 500ms, 30s.
+    /// Time limit for checking each verdict and for reading each history, such as 500ms, 30s.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
     pub(crate) budget: Duration,
-    /// How much memory the check of a verdict may take, and half as much to read a history, such as
-    /// 512MiB.
+    /// Memory limit for checking a verdict, such as 512MiB; reading a history may use half as much.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
     pub(crate) memory: u64,
 }

@@ -21,25 +21,25 @@ Exit code: 0 written, 2 bad usage.";
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// The memory that the clients run on: sc, tso, pso, ccv, cm or broken.
+    /// Memory that the clients use: sc, tso, pso, ccv, cm or broken.
     #[arg(long, short, default_value = "sc")]
     pub(crate) memory: Memory,
-    /// The linearizable object that the clients call, instead of a memory: register, kv, counter,
-    /// set, queue, stack, deque, priority-queue or lock.
+    /// Linearizable object that the clients call, instead of a memory: register, kv, counter, set,
+    /// queue, stack, deque, priority-queue or lock.
     #[arg(
         long,
         value_name = "OBJECT",
         conflicts_with_all = ["memory", "variables", "rmws", "fences", "skew", "values", "lag"]
     )]
     pub(crate) object: Option<SharedObject>,
-    /// The share of an object's calls that never return.
+    /// Share of an object's calls that never return.
     #[arg(long, default_value = "0", value_parser = units::share, requires = "object", conflicts_with = "memory")]
     pub(crate) pending: f64,
-    /// Write an object's calls as they happen, as events that `watch` reads.
+    /// Write an object's calls in the order of execution, as events that `watch` reads.
     #[arg(long, requires = "object", conflicts_with_all = ["to", "count", "memory"])]
     pub(crate) events: bool,
-    /// The share of the calls that never return for which not even an `info` event is written;
-    /// their sessions go on under new names.
+    /// Share of the calls that never return for which not even an `info` event is written; their
+    /// sessions continue under new names.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = units::share, requires = "events")]
     pub(crate) unannounced: f64,
     #[command(flatten)]
@@ -53,41 +53,42 @@ pub(crate) struct GenerateArgs {
     /// Number of variables or keys.
     #[arg(long, short, default_value_t = 10)]
     pub(crate) variables: u32,
-    /// The share of reads.
+    /// Share of reads.
     #[arg(long, default_value = "0.5", value_parser = units::share)]
     pub(crate) reads: f64,
-    /// The share of read-modify-writes.
+    /// Share of read-modify-writes.
     #[arg(long, default_value = "0", value_parser = units::share)]
     pub(crate) rmws: f64,
-    /// The share of fences.
+    /// Share of fences.
     #[arg(long, default_value = "0", value_parser = units::share)]
     pub(crate) fences: f64,
-    /// How unevenly variables are chosen: 0 alike, 1 by Zipf's law.
+    /// Skew of the choice of variables: 0 for uniform, 1 for Zipf's law.
     #[arg(long, default_value_t = 0.0)]
     pub(crate) skew: f64,
-    /// Number of different values written to a variable; 0 makes every value new.
+    /// Number of different values written to a variable; 0 makes every value unique.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) values: u32,
-    /// How many writes a store buffer holds, or how far a replica or store may lag behind a session,
-    /// in writes or transactions.
+    /// Capacity of a store buffer in writes, or largest lag of a replica or store relative to a
+    /// session, in writes or transactions.
     #[arg(long, default_value_t = 16)]
     pub(crate) lag: u32,
-    /// The seed; the same seed makes the same history.
+    /// Seed; the same seed generates the same history.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// How many histories, with consecutive seeds.
+    /// Number of histories, with consecutive seeds.
     #[arg(long, default_value_t = 1)]
     pub(crate) count: u64,
-    /// How many reads get the value of another write, or pairs of calls each other's return.
+    /// Number of reads that get the value of another write, or of pairs of calls that exchange
+    /// their returns.
     #[arg(long, value_name = "READS", default_value_t = 0)]
     pub(crate) plant: usize,
-    /// How far away that other write or call may be, in operations.
+    /// Largest distance of that other write or call, in operations.
     #[arg(long, value_name = "OPERATIONS", default_value_t = 100)]
     pub(crate) distance: u32,
-    /// The format to write [default: by the output's extension, or hist].
+    /// Output format [default: by the output's extension, or hist].
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
-    /// Where to write, instead of standard output.
+    /// Output file, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -102,10 +103,11 @@ pub(crate) struct TransactionArgs {
         conflicts_with_all = ["memory", "object", "rmws", "fences"]
     )]
     pub(crate) transactions: bool,
-    /// The isolation level that the store has exactly: rc, ra, tcc, pc, psi, si or ser.
+    /// Isolation level that the store guarantees, and no stronger one: rc, ra, tcc, pc, psi, si or
+    /// ser.
     #[arg(long, default_value = "ser", requires = "transactions")]
     pub(crate) level: Store,
-    /// The order between transactions that the store also respects: none, session or realtime.
+    /// Order between transactions that the store also respects: none, session or realtime.
     #[arg(long, default_value = "session", requires = "transactions")]
     pub(crate) order: ClientOrder,
     /// Number of operations per transaction: a number or a range such as 2..6.
@@ -117,13 +119,14 @@ pub(crate) struct TransactionArgs {
         requires = "transactions"
     )]
     pub(crate) size: RangeInclusive<u32>,
-    /// Append to lists and read them whole, instead of writing registers.
+    /// Append to lists and read whole lists, instead of writing registers.
     #[arg(long, requires = "transactions", conflicts_with = "values")]
     pub(crate) lists: bool,
-    /// Replace a key by a new one after this many writes; 0 never [default: 32 for lists, else 0].
+    /// Replace a key by a new one after this number of writes; 0 for never [default: 32 for lists,
+    /// else 0].
     #[arg(long, value_name = "N", requires = "transactions")]
     pub(crate) writes_per_key: Option<u32>,
-    /// The share of transactions that abort.
+    /// Share of transactions that abort.
     #[arg(
         long,
         value_name = "SHARE",
@@ -132,7 +135,7 @@ pub(crate) struct TransactionArgs {
         requires = "transactions"
     )]
     pub(crate) aborted: f64,
-    /// The share of transactions whose outcome is indeterminate; every other one takes effect.
+    /// Share of transactions whose outcome is indeterminate; half of them take effect.
     #[arg(
         long,
         value_name = "SHARE",
@@ -141,7 +144,7 @@ pub(crate) struct TransactionArgs {
         requires = "transactions"
     )]
     pub(crate) indeterminate: f64,
-    /// Let so many keys get a share of all operations, for example 5:80%.
+    /// Give a number of keys a share of all operations, for example 5:80%.
     #[arg(
         long,
         value_name = "KEYS:SHARE",
@@ -150,10 +153,10 @@ pub(crate) struct TransactionArgs {
         conflicts_with = "skew"
     )]
     pub(crate) hot: Option<(u32, f64)>,
-    /// Record when each operation ran.
+    /// Record the start and end of each operation.
     #[arg(long, requires = "transactions")]
     pub(crate) times: bool,
-    /// Plant anomalies, each on keys of its own: g0, g1a, g1b, g1c, incompatible-order (lists),
+    /// Plant anomalies, each on separate keys: g0, g1a, g1b, g1c, incompatible-order (lists),
     /// fractured-read, non-monotonic-read, causal-violation, read-skew, lost-update, long-fork,
     /// write-skew.
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "transactions")]

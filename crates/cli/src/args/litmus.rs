@@ -1,4 +1,4 @@
-//! What the commands about litmus tests take.
+//! Arguments of the commands on litmus tests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,13 +22,13 @@ pub(crate) enum LitmusCommand {
     /// Find the smallest test that tells two memory models apart.
     #[command(after_help = LITMUS_CONTRAST_HELP)]
     Contrast(LitmusContrastArgs),
-    /// Write the minimal tests that show what one memory model allows and another does not.
+    /// Write the minimal tests whose outcomes one memory model allows and another forbids.
     #[command(after_help = SUITE_HELP)]
     Generate(SuiteArgs),
     /// Rewrite tests in a uniform layout, or translate them into another language.
     #[command(after_help = LITMUS_CONVERT_HELP)]
     Convert(LitmusConvertArgs),
-    /// Run tests on this machine's processor, and count what is seen.
+    /// Run tests on this machine's processor, and count the outcomes.
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
     /// Show the machines of the operational style.
@@ -62,7 +62,7 @@ Examples:
   consistory litmus run tests/ --runs 10000000 --format json
   consistory litmus run SB.litmus --model sc,x86tso
 
-Exit code: 0 every model allows all that was seen, 1 one forbids some of it, 2 bad usage or
+Exit code: 0 every model allows every observed outcome, 1 one forbids some of it, 2 bad usage or
 unreadable input, 3 undecided.";
 
 pub(super) const LITMUS_CONTRAST_HELP: &str = "\
@@ -88,20 +88,20 @@ Each test's condition is what the model allows and the other forbids.";
 pub(crate) enum Style {
     /// By axioms: total orders of events.
     Axiomatic,
-    /// By a machine of components.
+    /// By an abstract machine of components.
     Operational,
     /// By the definition under models/litmus, with a SAT solver.
     Definition,
 }
 
-/// How outcomes are printed.
+/// Output format of outcomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum OutcomesFormat {
     /// For people.
     Text,
     /// One line of JSON per test and model.
     Json,
-    /// As herd prints its logs.
+    /// In the format of herd's logs.
     Herd,
 }
 
@@ -110,36 +110,37 @@ pub(crate) struct OutcomesArgs {
     /// Files and folders of .litmus tests, or - for standard input.
     #[arg(value_name = "TEST", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, four digits for x86
-    /// and LISA; sc, x86tso, aarch64, riscv, riscv-tso, power, rc11, lkmm for tests of these; paths
-    /// to definition files and to protocols (.m), with --style operational to machines, or all.
+    /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, or four digits for
+    /// tests of x86 and LISA; sc, x86tso, aarch64, riscv, riscv-tso, power, rc11, lkmm for tests of
+    /// these architectures; paths of definition files and of protocols (.m), with --style
+    /// operational of machines; or all.
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
     pub(crate) model: Vec<String>,
-    /// How the models are specified [default: axiomatic, and the style that a file has].
+    /// Style in which the models are specified [default: axiomatic, or the style of the file].
     #[arg(long, value_enum)]
     pub(crate) style: Option<Style>,
-    /// How to print outcomes.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutcomesFormat::Text)]
     pub(crate) format: OutcomesFormat,
     /// Exit with 1 unless the condition of every test holds under every model.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Only find out whether the condition holds: stop at the first outcome that decides it.
+    /// Only decide whether the condition holds: stop at the first outcome that decides it.
     #[arg(long)]
     pub(crate) condition_only: bool,
-    /// Folders where .cat files that a model includes are looked for.
+    /// Folders in which .cat files included by a model are searched.
     #[arg(long, short = 'I', value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
     /// The bell file of the model [default: the file of the same name in its folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) bell: Option<PathBuf>,
-    /// Variants that a model asks about, such as lkmmv2.
+    /// Variants that a model tests for, such as lkmmv2.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// How often a jump back is followed.
+    /// Largest number of times that a backward jump is followed.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) unroll: u8,
-    /// Show for each outcome an execution, or a run of the machine, that has it.
+    /// Show an execution, or a run of the machine, for each outcome.
     #[arg(long)]
     pub(crate) witness: bool,
     /// Show the test's program as a table, one column per thread.
@@ -150,7 +151,7 @@ pub(crate) struct OutcomesArgs {
     /// Write an interactive report of all tests to this file, for a browser.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
-    /// How long each test may take for each model, such as 500ms, 30s, 5m.
+    /// Time limit for each test and model, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
@@ -166,24 +167,24 @@ pub(crate) struct RunArgs {
     /// Files and folders of .litmus tests, or - for standard input.
     #[arg(value_name = "TEST", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Memory models that have to allow everything that is seen: ids as for `outcomes`, and paths
-    /// of .cat files [default: tso on x86-64; on AArch64, aarch64 for its own tests and rmo for
+    /// Memory models that must allow every observed outcome: ids as for `outcomes`, and paths of
+    /// .cat files [default: tso on x86-64; on AArch64, aarch64 for its own tests and rmo for
     /// others].
     #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
-    /// Folders where .cat files that a model includes are looked for.
+    /// Folders in which .cat files included by a model are searched.
     #[arg(long, short = 'I', value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
-    /// How often each test is run.
+    /// Number of runs of each test.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) runs: u64,
-    /// The seed that memory layouts and timings are drawn from.
+    /// Seed of the memory layouts and timings.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How to print what was seen.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long each test may run, such as 500ms, 30s, 5m.
+    /// Time limit for each test, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
 }
@@ -193,21 +194,21 @@ pub(crate) struct LitmusConvertArgs {
     /// Files and folders of .litmus tests, or - for standard input.
     #[arg(value_name = "TEST", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// The language to translate into. For tests of C11: aarch64, riscv, power, x86 or a table of
-    /// instructions; for tests of x86 and LISA: lisa or x86 [default: the language of the test].
+    /// Target language. For tests of C11: aarch64, riscv, power, x86 or a table of instructions;
+    /// for tests of x86 and LISA: lisa or x86 [default: the language of the test].
     #[arg(long, value_name = "LANGUAGE")]
     pub(crate) to: Option<String>,
-    /// Write each test into a file of its name in this folder.
+    /// Folder in which each test is written to a file with its name.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MachinesArgs {
-    /// The machine to draw, or a file with one; without it, all are listed.
+    /// Machine to draw, or a file with one; without it, all machines are listed.
     #[arg(value_name = "MACHINE")]
     pub(crate) machine: Option<String>,
-    /// How to draw it.
+    /// Format of the drawing.
     #[arg(long, value_enum, default_value_t = DiagramFormat::Text)]
     pub(crate) format: DiagramFormat,
 }
@@ -228,14 +229,14 @@ pub(crate) struct LitmusContrastArgs {
     /// The memory model to compare it with, given in the same way.
     #[arg(long, value_name = "MODEL")]
     pub(crate) right: String,
-    /// How the left model is specified [default: axiomatic, and the style that a file has].
+    /// Style in which the left model is specified [default: axiomatic, or the style of the file].
     #[arg(long, value_enum)]
     pub(crate) left_style: Option<Style>,
-    /// How the right model is specified [default: axiomatic, and the style that a file has].
+    /// Style in which the right model is specified [default: axiomatic, or the style of the file].
     #[arg(long, value_enum)]
     pub(crate) right_style: Option<Style>,
-    /// A table that says how programs are written for both models: x86, aarch64, riscv, power, c11,
-    /// lkmm, c11-x86, c11-aarch64, c11-riscv, c11-power, c11-lkmm, or a file.
+    /// Table of instructions with which programs are written for both models: x86, aarch64, riscv,
+    /// power, c11, lkmm, c11-x86, c11-aarch64, c11-riscv, c11-power, c11-lkmm, or a file.
     #[arg(long, value_name = "TABLE")]
     pub(crate) mapping: Option<String>,
     /// The table for the left model.
@@ -244,55 +245,55 @@ pub(crate) struct LitmusContrastArgs {
     /// The table for the right model.
     #[arg(long, value_name = "TABLE")]
     pub(crate) right_mapping: Option<String>,
-    /// How many decorations a program may have: fences, dependencies, and accesses of another kind
-    /// than the first one in the table [default: any number].
+    /// Largest number of decorations of a program: fences, dependencies, and accesses of another
+    /// kind than the first one in the table [default: unlimited].
     #[arg(long, value_name = "N")]
     pub(crate) decorations: Option<usize>,
-    /// Only look for what this side allows and the other forbids.
+    /// Only search for outcomes that this side allows and the other forbids.
     #[arg(long, value_enum, value_name = "SIDE")]
     pub(crate) only: Option<OnlySide>,
-    /// Folders where .cat files that a model includes are looked for.
+    /// Folders in which .cat files included by a model are searched.
     #[arg(long, short = 'I', value_name = "DIR")]
     pub(crate) include: Vec<PathBuf>,
     /// The bell file of the model [default: the file of the same name in its folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) bell: Option<PathBuf>,
-    /// Variants that a model asks about, such as lkmmv2.
+    /// Variants that a model tests for, such as lkmmv2.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// How many reads and writes a program may have; fences do not count [default: 6, and 4 with a
-    /// table].
+    /// Largest number of reads and writes of a program; fences do not count [default: 6, and 4 with
+    /// a table].
     #[arg(long, value_name = "N", value_parser = bound::<usize>)]
     pub(crate) bound: Option<usize>,
-    /// How many threads a program may have [default: any number].
+    /// Largest number of threads of a program [default: unlimited].
     #[arg(long, value_name = "N", value_parser = bound::<usize>)]
     pub(crate) threads: Option<usize>,
-    /// How many reads and writes a thread may have [default: any number].
+    /// Largest number of reads and writes of a thread [default: unlimited].
     #[arg(long, value_name = "N", value_parser = bound::<usize>)]
     pub(crate) per_thread: Option<usize>,
-    /// How many addresses a program may have.
+    /// Largest number of addresses of a program.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = bound::<usize>)]
     pub(crate) locations: usize,
-    /// Try programs without fences only.
+    /// Try only programs without fences.
     #[arg(long)]
     pub(crate) no_fences: bool,
-    /// Try dependencies too, if one of the models knows them.
+    /// Try dependencies too, if one of the models distinguishes them.
     #[arg(long)]
     pub(crate) dependencies: bool,
     /// Also run redundant programs: those whose conflict graph is not strongly connected and, with
     /// a table, those of one thread with more than two decorations.
     #[arg(long)]
     pub(crate) keep_redundant: bool,
-    /// List every minimal difference up to the bound.
+    /// List every minimal difference within the bound.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Count the programs of each size that each reduction leaves.
+    /// Count the programs of each size that remain after each reduction.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// How to print differences.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long it may take, such as 500ms, 30s, 5m.
+    /// Time limit, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
@@ -312,22 +313,22 @@ pub(crate) enum OnlySide {
 
 #[derive(Debug, Args)]
 pub(crate) struct SuiteArgs {
-    /// The memory model whose relaxations are wanted.
+    /// Memory model whose relaxed outcomes are wanted.
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: String,
-    /// The memory model that does not have them.
+    /// Memory model that forbids them.
     #[arg(long, value_name = "MODEL", default_value = "sc")]
     pub(crate) against: String,
-    /// How many reads and writes a test may have; fences do not count.
+    /// Largest number of reads and writes of a test; fences do not count.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = bound::<usize>)]
     pub(crate) bound: usize,
-    /// The language of the tests.
+    /// Language of the tests.
     #[arg(long, value_enum, default_value_t = TestLanguage::X86)]
     pub(crate) arch: TestLanguage,
-    /// The folder to write the tests into.
+    /// Folder to write the tests to.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: PathBuf,
-    /// How long it may take, such as 500ms, 30s, 5m.
+    /// Time limit, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]

@@ -12,17 +12,17 @@ use crate::units;
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// The format to write.
+    /// Output format.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Format,
-    /// Leave out times, for formats that have none. Failed operations and indeterminate reads are
-    /// left out, too, and an indeterminate write that ends its session counts as done.
+    /// Leave out times, for formats without times. Failed operations and indeterminate reads are
+    /// left out too, and an indeterminate write that ends its session counts as completed.
     #[arg(long)]
     pub(crate) without_times: bool,
-    /// How much memory a history may take while it is read, such as 512MiB.
+    /// Memory limit for reading a history, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = units::size)]
     pub(crate) memory: u64,
-    /// Where to write, instead of standard output.
+    /// Output file, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -35,8 +35,8 @@ pub(crate) struct RecordArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RecordCommand {
-    /// Record the memory of this machine: threads on cores of their own run random programs of
-    /// loads and stores, and each round is a history.
+    /// Record the memory of this machine: threads pinned to cores run random programs of loads and
+    /// stores, and each round is a history.
     #[command(after_help = RECORD_CPU_HELP)]
     Cpu(RecordCpuArgs),
 }
@@ -61,31 +61,31 @@ pub(crate) struct RecordCpuArgs {
     /// Number of variables.
     #[arg(long, short, value_name = "N", default_value_t = 4)]
     pub(crate) variables: u32,
-    /// Let variables share cache lines, instead of having one each.
+    /// Let variables share cache lines, instead of giving each its own.
     #[arg(long)]
     pub(crate) packed: bool,
-    /// The share of reads among reads and writes.
+    /// Share of reads among reads and writes.
     #[arg(long, default_value = "0.5", value_parser = units::share)]
     pub(crate) reads: f64,
-    /// The share of fences.
+    /// Share of fences.
     #[arg(long, default_value = "0", value_parser = units::share)]
     pub(crate) fences: f64,
-    /// The share of read-modify-writes.
+    /// Share of read-modify-writes.
     #[arg(long, default_value = "0", value_parser = units::share)]
     pub(crate) rmws: f64,
-    /// How long a thread waits at most before it starts, in turns of a loop.
+    /// Longest delay before a thread starts, in iterations of a loop.
     #[arg(long, value_name = "TURNS", default_value_t = 64)]
     pub(crate) skew: u32,
-    /// How many rounds, each of them a history.
+    /// Number of rounds, each of which is a history.
     #[arg(long, short, value_name = "N", default_value_t = 1000)]
     pub(crate) rounds: u64,
-    /// The seed of the programs.
+    /// Seed of the programs.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// The format to write [default: by the output's extension, or hist].
+    /// Output format [default: by the output's extension, or hist].
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
-    /// Where to write, instead of standard output.
+    /// Output file, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -102,7 +102,7 @@ Exit code: that of the whole run; 2 if a part is missing, incomplete, given twic
 
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
-    /// The outputs of all parts.
+    /// Outputs of all parts.
     #[arg(value_name = "PART", required = true)]
     pub(crate) parts: Vec<PathBuf>,
     /// Write the lines of the whole run, in its order, to this file.

@@ -36,8 +36,8 @@ pub(crate) use self::protocol::{SimulateArgs, VerifyArgs};
 use self::serve::SERVE_HELP;
 pub(crate) use self::serve::ServeArgs;
 
-/// A court for histories: decides whether what a concurrent system did is what its consistency
-/// model allows, and shows why.
+/// A court for histories: decides whether the recorded behaviour of a concurrent system is allowed
+/// by its consistency model, and shows why.
 #[derive(Debug, Parser)]
 #[command(name = "consistory", version, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -48,7 +48,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// When output has colours.
+/// When to colour the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Colour {
     /// On a terminal.
@@ -69,13 +69,13 @@ impl From<Colour> for anstream::ColorChoice {
     }
 }
 
-/// How much a command that judges prints.
+/// Amount of output of a command that judges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Args)]
 pub(crate) struct VerbosityArgs {
-    /// Print errors only: the exit code tells the outcome.
+    /// Print errors only; the exit code gives the result.
     #[arg(long, short, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print a whole page for each history, and explain verdicts of consistency too.
+    /// Print a whole page for each history, and explain consistent verdicts too.
     #[arg(long, short)]
     pub(crate) verbose: bool,
 }
@@ -90,26 +90,26 @@ pub(crate) enum Command {
     Certify(CertifyArgs),
     /// Convert histories between formats.
     Convert(ConvertArgs),
-    /// Make histories: random clients on a simulated memory, transactional store or object.
+    /// Generate histories: random clients on a simulated memory, transactional store or object.
     #[command(after_help = GENERATE_HELP)]
     Generate(GenerateArgs),
-    /// Record what a real system does.
+    /// Record histories of a real system.
     Record(RecordArgs),
-    /// Run litmus tests under memory models, and find what tells two models apart.
+    /// Run litmus tests under memory models, and find tests that separate two models.
     Litmus(LitmusArgs),
-    /// Judge an object's calls as they come, and stop at the first violation.
+    /// Judge an object's calls online, and stop at the first violation.
     #[command(after_help = WATCH_HELP)]
     Watch(WatchArgs),
-    /// Test a database under faults, or a collection, and judge and shrink what it did.
+    /// Test a database under faults, or a collection; judge the histories and shrink violations.
     #[command(after_help = TEST_HELP)]
     Test(Box<TestArgs>),
     /// Prove that every run of a coherence protocol is sequentially consistent.
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
-    /// Make histories: random runs of a coherence protocol.
+    /// Generate histories: random runs of a coherence protocol.
     #[command(after_help = SIMULATE_HELP)]
     Simulate(SimulateArgs),
-    /// Serve a local page where histories, litmus tests, protocols and models can be tried.
+    /// Serve a local page for trying histories, litmus tests, protocols and models.
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
     /// Show the built-in models.
@@ -120,15 +120,16 @@ pub(crate) enum Command {
     /// Contrast every pair of models of registers.
     #[command(after_help = ATLAS_HELP)]
     Atlas(AtlasArgs),
-    /// Put the outputs of `--part I/N` together, and add up their tables.
+    /// Merge the outputs of `--part I/N`, and add up their tables.
     #[command(after_help = MERGE_HELP)]
     Merge(MergeArgs),
-    /// Find the pairs of writes that every witness of sequential consistency agrees on.
+    /// Find the pairs of writes that every witness of sequential consistency orders in the same
+    /// way.
     #[command(after_help = KERNEL_HELP)]
     Kernel(KernelArgs),
-    /// Print the manual page of this command line, or write those of all commands into a folder.
+    /// Print the manual page of this command line, or write the pages of all commands to a folder.
     Man {
-        /// The folder to write `consistory.1`, `consistory-check.1` and so on into.
+        /// Folder for `consistory.1`, `consistory-check.1` and so on.
         #[arg(long, value_name = "DIR")]
         output: Option<std::path::PathBuf>,
     },
@@ -142,16 +143,16 @@ pub(crate) enum Command {
 /// The share of the work that this process does.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PartArgs {
-    /// Do the I-th of N equal shares of the work, such as 3/64; `consistory merge` puts the outputs
-    /// together. Needs `--format json`.
+    /// Do the I-th of N equal shares of the work, such as 3/64; `consistory merge` merges the
+    /// outputs. Needs `--format json`.
     #[arg(long, value_name = "I/N")]
     pub(crate) part: Option<Part>,
 }
 
-/// How much of the machine a command takes.
+/// Number of threads of a command.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JobsArgs {
-    /// How many threads work [default: one per core].
+    /// Number of threads [default: one per core].
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 }
@@ -163,10 +164,10 @@ impl JobsArgs {
     }
 }
 
-/// How much memory a search takes.
+/// Memory limit of a search.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct MemoryArgs {
-    /// How much memory the search may take, such as 512MiB.
+    /// Memory limit of the search, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = units::size)]
     pub(crate) memory: u64,
 }
@@ -197,13 +198,13 @@ impl From<DrawFormat> for PictureFormat {
     }
 }
 
-/// Where pictures go, and how they are written.
+/// Folder and format of pictures.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DrawArgs {
-    /// Draw what is found into this folder: violations, runs that go wrong, executions.
+    /// Write pictures to this folder: of violations, of failing runs, of executions.
     #[arg(long, value_name = "DIR")]
     pub(crate) draw: Option<PathBuf>,
-    /// The format of the pictures that `--draw` writes.
+    /// Format of the pictures that `--draw` writes.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = DrawFormat::Svg)]
     pub(crate) draw_as: DrawFormat,
 }
@@ -223,7 +224,7 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
-/// Reads how large the things are that a search goes through: beyond a dozen nobody waits for the end.
+/// Parses the size of the items of a search; a size of more than a dozen would take too long.
 fn bound<N: From<u8>>(text: &str) -> Result<N, String> {
     match text.parse() {
         Ok(number @ 1..=12u8) => Ok(number.into()),

@@ -24,10 +24,10 @@ Exit code: 0 no difference up to the bound, 1 a difference, 2 bad usage,
 
 #[derive(Debug, Args)]
 pub(crate) struct ContrastArgs {
-    /// The id of a model of registers or of an isolation level, or a path to a definition file.
+    /// Id of a model of registers or of an isolation level, or a path to a definition file.
     #[arg(value_name = "A")]
     pub(crate) first: String,
-    /// The model or isolation level to compare it with, given in the same way.
+    /// Model or isolation level to compare it with, given in the same way.
     #[arg(value_name = "B")]
     pub(crate) second: String,
     /// Largest number of operations of a history.
@@ -36,7 +36,7 @@ pub(crate) struct ContrastArgs {
     /// Largest number of sessions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) sessions: Option<u16>,
-    /// How many variables at most; operations and variables together are at most 16.
+    /// Largest number of variables; operations and variables together are at most 16.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) variables: Option<u16>,
     /// Try histories with fences, too.
@@ -45,13 +45,13 @@ pub(crate) struct ContrastArgs {
     /// Try histories with read-modify-writes, too.
     #[arg(long)]
     pub(crate) rmws: bool,
-    /// The order of transactions that isolation levels respect: none, session or realtime.
+    /// Order of transactions that isolation levels respect: none, session or realtime.
     #[arg(long, value_enum, default_value_t = OrderArg::Session)]
     pub(crate) order: OrderArg,
-    /// How to print what is found.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long it may take, such as 500ms, 30s, 5m.
+    /// Time limit, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
@@ -80,16 +80,16 @@ Exit code: 0 no difference up to the bounds, 1 a difference, 2 bad usage,
 
 #[derive(Debug, Args)]
 pub(crate) struct AtlasArgs {
-    /// How many operations a history of reads and writes has at most.
+    /// Largest number of operations of a history of reads and writes.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = bound::<u16>)]
     pub(crate) bound: u16,
-    /// How many operations a history with fences and read-modify-writes has at most.
+    /// Largest number of operations of a history with fences and read-modify-writes.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = bound::<u16>)]
     pub(crate) extended: u16,
-    /// How to print what is found.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long it may take, such as 500ms, 30s, 5m.
+    /// Time limit, such as 500ms, 30s, 5m.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
     #[command(flatten)]
@@ -100,10 +100,10 @@ pub(crate) struct AtlasArgs {
     pub(crate) part: PartArgs,
 }
 
-/// The order of transactions that the clients bring.
+/// Order that the clients of transactions observed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum OrderArg {
-    /// Nothing, except that the initial transaction comes first.
+    /// No order, except that the initial transaction comes first.
     None,
     /// The order of each session.
     Session,
@@ -145,9 +145,9 @@ pub(crate) enum ModelsCommand {
         /// The model's id, or a path to a definition file.
         model: String,
     },
-    /// Show which models imply which.
+    /// Show the implications between models.
     Lattice {
-        /// How to show it.
+        /// Format of the lattice.
         #[arg(long, value_enum, default_value_t = LatticeFormat::Text)]
         format: LatticeFormat,
     },
@@ -161,6 +161,6 @@ pub(crate) enum LatticeFormat {
     Dot,
     /// As a picture.
     Svg,
-    /// As an interactive page: an edge leads to the smallest history that separates its models.
+    /// As an interactive page: an edge links to the smallest history that separates its models.
     Html,
 }

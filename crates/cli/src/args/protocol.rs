@@ -47,20 +47,20 @@ pub(crate) struct VerifyArgs {
     /// Check recorded descriptors of constraint graphs, symbol by symbol.
     #[arg(long, conflicts_with_all = ["plain", "show_tracking", "draw", "report", "checkpoint", "resume"])]
     pub(crate) descriptor: bool,
-    /// Only the ordinary checks, with data as it is: invariants, assertions, undefined values,
-    /// deadlock.
+    /// Perform only the ordinary checks, with actual data: invariants, assertions, undefined
+    /// values, deadlocks.
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Show the locations that hold data and what is left out, and explore nothing.
+    /// Show the locations that are tracked as data and those that are ignored, without exploring.
     #[arg(long)]
     pub(crate) show_tracking: bool,
-    /// How to print verdicts.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// How long each protocol may take, such as 30s, 10m.
+    /// Time limit for each protocol, such as 30s, 10m.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = units::duration)]
     pub(crate) budget: Duration,
-    /// How much memory the visited states may take, such as 512MiB.
+    /// Memory limit for the visited states, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = units::size)]
     pub(crate) memory: u64,
     /// Largest number of states to visit.
@@ -68,23 +68,23 @@ pub(crate) struct VerifyArgs {
     pub(crate) states: Option<u64>,
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
-    /// Tell states apart that differ by a renaming of scalarset values only.
+    /// Do not identify states that differ only by a renaming of scalarset values.
     #[arg(long)]
     pub(crate) no_symmetry: bool,
     /// Give a constant of the description another value, such as -D N=4.
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE", value_parser = constant)]
     pub(crate) constants: Vec<(String, ConstantValue)>,
-    /// Do not look for deadlocks.
+    /// Ignore deadlocks.
     #[arg(long)]
     pub(crate) no_deadlock: bool,
     /// Keep only 64 bits of each state; the probability that a state was missed is printed.
     #[arg(long)]
     pub(crate) compaction: bool,
-    /// Write how far the search got into this file, every minute or so and when the budget ends or
-    /// it is interrupted.
+    /// Write a checkpoint of the search to this file about every minute, and when the budget ends
+    /// or the search is interrupted.
     #[arg(long, value_name = "FILE")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Go on from a checkpoint of the same protocol and options; budgets and threads may differ.
+    /// Continue from a checkpoint of the same protocol and options; budgets and threads may differ.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
@@ -108,16 +108,16 @@ pub(crate) struct SimulateArgs {
     /// Number of runs.
     #[arg(long, short, default_value_t = 1)]
     pub(crate) count: u64,
-    /// The seed of the first run; the next one has the next seed.
+    /// Seed of the first run; each further run has the next seed.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// The format to write [default: hist].
+    /// Output format [default: hist].
     #[arg(long, value_name = "FORMAT", conflicts_with = "descriptor")]
     pub(crate) to: Option<Format>,
     /// Write the constraint graph of a run as a descriptor instead of its history.
     #[arg(long)]
     pub(crate) descriptor: bool,
-    /// Where to write, instead of standard output.
+    /// Output file, instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

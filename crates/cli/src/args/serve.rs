@@ -19,19 +19,19 @@ Exit code: 0 when it is interrupted, 2 if it cannot listen.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The port to listen on; 0 for any that is free.
+    /// Port to listen on; 0 for any free port.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
-    /// The address to listen on; any but a loopback address can be reached by others.
+    /// Address to listen on; any other than a loopback address can be reached from other machines.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) listen: IpAddr,
-    /// How long each request of the page may take, such as 500ms, 30s.
+    /// Time limit of each request, such as 500ms, 30s.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration)]
     pub(crate) budget: Duration,
-    /// How much memory each request may take, such as 512MiB.
+    /// Memory limit of each request, such as 512MiB.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = units::size)]
     pub(crate) memory: u64,
-    /// How long a text may be, such as 4MiB.
+    /// Largest size of a text, such as 4MiB.
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = units::size)]
     pub(crate) body: u64,
 }

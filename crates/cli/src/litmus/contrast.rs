@@ -1,4 +1,4 @@
-//! `consistory litmus contrast`: the smallest test that tells two models apart.
+//! `consistory litmus contrast`: finds the smallest test that separates two models.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
     let left = find(&args.left, args.left_style)?;
     let right = find(&args.right, args.right_style)?;
     let knows_dependencies = |model: &Model| model.table().is_some_and(|t| t.knows_dependencies());
-    // A protocol knows no fences, and has so many processors and blocks.
+    // A protocol has no fences, and a fixed number of processors and blocks.
     let protocols = || [&left, &right].into_iter().filter_map(|model| model.protocol());
     let threads = protocols().map(|protocol| protocol.size().0).min().unwrap_or(accesses);
     let locations = protocols().map(|protocol| protocol.size().1).min().unwrap_or(usize::MAX);
@@ -70,20 +70,21 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
     Ok(if found.differences.is_empty() { OK } else { VIOLATION })
 }
 
-/// How far the equality of two models goes that no program within the bound tells apart.
+/// Scope of the equality of two models that no program within the bound separates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Equality {
-    /// They have the same rules.
+    /// The models have the same rules.
     SameRules,
-    /// No program of two threads and six accesses tells them apart, which is enough for them.
+    /// No program of two threads and six accesses separates the models, which is sufficient for
+    /// them.
     Proved,
-    /// A program of so many accesses, more than the bound allows, tells them apart.
+    /// A program of this number of accesses, which exceeds the bound, separates the models.
     Broken(usize),
     /// Nothing is known beyond the bound.
     Bounded,
 }
 
-/// Two threads and six accesses are enough for some models: runs those programs, too.
+/// For some models, two threads and six accesses are sufficient: runs these programs, too.
 fn equality(left: &Model, right: &Model, options: &ContrastOptions) -> Equality {
     let Some((left, right)) = left.table().zip(right.table()) else { return Equality::Bounded };
     if left.has_rules_of(right) {
@@ -136,7 +137,7 @@ fn text(
                  them apart"
             ),
             Equality::Broken(accesses) => {
-                // A difference within the bound was left out by what else was asked for.
+                // A difference within the bound was excluded by another option.
                 let which = match accesses > bound.accesses {
                     true => "",
                     false => " with any fences and dependencies (--dependencies)",

@@ -1,4 +1,4 @@
-//! `consistory litmus convert`: tests written anew.
+//! `consistory litmus convert`: rewrites and translates tests.
 
 use std::path::Path;
 

@@ -37,7 +37,7 @@ impl IsaModel {
     }
 }
 
-/// Where a model in cat finds what goes with it.
+/// Arguments that determine the files of a model in cat.
 pub(super) struct CatArgs<'a> {
     pub(super) include: &'a [PathBuf],
     pub(super) bell: Option<&'a Path>,
@@ -50,7 +50,7 @@ impl<'a> From<&'a OutcomesArgs> for CatArgs<'a> {
     }
 }
 
-/// Finds a model by its id or path; `None` if no model of that id runs on executions.
+/// Finds a model by its id or path; `None` if no model with this id runs on executions.
 pub(super) fn find(name: &str, args: &CatArgs<'_>) -> Result<Option<IsaModel>, CliError> {
     if !is_path(name) {
         let id = name.to_lowercase();
@@ -61,7 +61,7 @@ pub(super) fn find(name: &str, args: &CatArgs<'_>) -> Result<Option<IsaModel>, C
         let text = read_text(path).map_err(|error| CliError::file("read", path, error))?;
         Ok(CatSource { name: path.display().to_string(), text })
     };
-    // The kernel's model has a bell file of the same name beside it.
+    // The kernel's model comes with a bell file of the same name in its folder.
     let beside = path.with_extension("bell");
     let bell = match args.bell {
         Some(bell) => Some(source(bell)?),
@@ -77,7 +77,7 @@ pub(super) fn find(name: &str, args: &CatArgs<'_>) -> Result<Option<IsaModel>, C
     Ok(Some(IsaModel { id: name.to_owned(), model: Arc::new(model) }))
 }
 
-/// Returns the error of a model that does not run on executions.
+/// Returns the error for a model that does not run on executions.
 pub(super) fn no_model(name: &str, test: &Path) -> CliError {
     let known: Vec<&str> = isa_model_ids().collect();
     CliError::with_hint(
@@ -86,12 +86,12 @@ pub(super) fn no_model(name: &str, test: &Path) -> CliError {
     )
 }
 
-/// What came of a test.
+/// The results of a test.
 pub(super) struct IsaRan {
     source: PathBuf,
     text: String,
     test: IsaTest,
-    /// For each model what it allows, and how long that took in milliseconds.
+    /// Outcomes that each model allows, with the time in milliseconds.
     results: Vec<(Result<IsaOutcomes, String>, f64)>,
 }
 
@@ -227,7 +227,7 @@ impl IsaRan {
         Ok(())
     }
 
-    /// Writes what herd prints, for mcompare and other scripts.
+    /// Writes the same output as herd, for mcompare and other scripts.
     pub(super) fn write_herd(&self, output: &mut impl Write) -> Result<(), CliError> {
         let mut text = String::new();
         for (found, millis) in &self.results {
@@ -329,7 +329,7 @@ impl IsaRan {
         pages.add(self.test.thread_count() as u64, words, &case).map_err(CliError::output)
     }
 
-    /// Shows all about the test.
+    /// Describes the test with all its results.
     pub(super) fn details(&self, models: &[IsaModel], args: &OutcomesArgs) -> String {
         let test = &self.test;
         let mut every = std::collections::BTreeSet::new();
@@ -386,7 +386,7 @@ impl IsaRan {
     }
 }
 
-/// Returns whether tests of a language are also read for tables, machines and definitions.
+/// Checks whether tests of a language can also be read for tables, machines and definitions.
 pub(super) fn has_programs(language: Option<Language>) -> bool {
     matches!(language, None | Some(Language::X86 | Language::Lisa))
 }

@@ -37,7 +37,7 @@ fn find(name: &str) -> Result<Machine, CliError> {
     Machine::by_id(&name.to_lowercase()).ok_or_else(|| {
         let known: Vec<&str> = Machine::ALL.iter().map(|machine| machine.id).collect();
         let hint = format!("there are {}, and paths", known.join(", "));
-        CliError::with_hint(format!("no machine is called `{name}`"), hint)
+        CliError::with_hint(format!("there is no machine `{name}`"), hint)
     })
 }
 

@@ -19,7 +19,7 @@ use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::limits;
 use crate::output::{self, table};
 
-/// The architectures of models that have an id, and the tables that write programs for them.
+/// Architectures of built-in models, and the tables that write programs for them.
 const NATIVE: [(&str, &str); 7] = [
     ("x86tso", "x86"),
     ("aarch64", "aarch64"),
@@ -34,7 +34,7 @@ fn native(name: &str) -> Option<&'static str> {
     NATIVE.iter().find(|(id, _)| name.eq_ignore_ascii_case(id)).map(|(_, table)| *table)
 }
 
-/// Returns whether a contrast is about programs of instruction sets and C.
+/// Checks whether a contrast is about programs of instruction sets and C.
 pub(super) fn is_mapped(args: &LitmusContrastArgs) -> bool {
     let has_table =
         args.mapping.is_some() || args.left_mapping.is_some() || args.right_mapping.is_some();
@@ -44,7 +44,7 @@ pub(super) fn is_mapped(args: &LitmusContrastArgs) -> bool {
         || (native(&args.right).is_some() && is_plain(args.right_style))
 }
 
-/// What runs a side.
+/// Engine that runs the model of a side.
 enum SideModel {
     Cat(super::isa::IsaModel),
     Program(Box<Model>),
@@ -134,13 +134,13 @@ fn tables(args: &LitmusContrastArgs) -> Result<(String, String), CliError> {
             _ => {
                 let known: Vec<&str> = mapping_ids().collect();
                 return Err(CliError::with_hint(
-                    "it is not known which instructions these models are about".to_owned(),
+                    "the instruction set of these models is unknown".to_owned(),
                     format!("--mapping names a table: {}, or a file", known.join(", ")),
                 ));
             }
         },
     };
-    // A table that is given for one side is compared with C11's for the other.
+    // A table given for only one side is compared with C11's for the other.
     Ok(match (left, right) {
         (Some(left), None) if of_right.is_some() && of_left != of_right => (left, chosen.1),
         (None, Some(right)) if of_left.is_some() && of_left != of_right => (chosen.0, right),
@@ -157,7 +157,7 @@ pub(super) fn load_table(name: &str) -> Result<Mapping, CliError> {
     if !is_path(name) && !Path::new(name).is_file() {
         let known: Vec<&str> = mapping_ids().collect();
         return Err(CliError::with_hint(
-            format!("no table of instructions is called `{name}`"),
+            format!("there is no table of instructions `{name}`"),
             format!("there are {}, and paths", known.join(", ")),
         ));
     }

@@ -29,13 +29,13 @@ use crate::output::{Output, for_terminal, table, write_file};
 use crate::pages::Pages;
 use crate::part::{PartEnd, placed, run_id};
 
-/// What came of a test.
+/// The results of a test.
 struct Ran {
     source: PathBuf,
     test: Test,
-    /// For each model what it allows, and how long that took in milliseconds.
+    /// Outcomes that each model allows, with the time in milliseconds.
     results: Vec<(Result<Outcomes, OutcomesError>, f64)>,
-    /// For each model how each outcome comes about, if that was asked for.
+    /// For each model, an execution for each outcome, if requested.
     shown: Vec<BTreeMap<Outcome, Witness>>,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
                 Err(error) => {
                     report(&error);
                     errors += 1;
-                    // Nothing else is more important than an input that could not be read.
+                    // An input that could not be read outweighs every other result.
                     worst = UNREADABLE;
                     Ok(())
                 }
@@ -185,13 +185,13 @@ fn add_page(pages: &mut Pages, ran: &Ran, models: &[Model]) -> Result<(), CliErr
     pages.add(ran.test.program.threads.len() as u64, words, &case).map_err(CliError::output)
 }
 
-/// The models that were asked for, by what runs them.
+/// The selected models, by the engine that runs them.
 struct Chosen {
-    /// Tables, machines and definitions, if every model is one.
+    /// Tables, machines and definitions, if every model is one of these.
     programs: Option<Vec<Model>>,
-    /// Models that run on candidate executions, if every model is one.
+    /// Models that run on candidate executions, if every model is one of these.
     executions: Option<Vec<IsaModel>>,
-    /// A model that does not.
+    /// A model that does not run on candidate executions.
     missing: Option<String>,
 }
 
@@ -218,7 +218,7 @@ impl Chosen {
         match select(&args.model, args.style) {
             Ok(models) => Ok(Chosen { programs: Some(models), executions, missing }),
             Err(_) if executions.is_some() => Ok(Chosen { programs: None, executions, missing }),
-            // A file that neither reads is shown with the errors of the larger language.
+            // If neither language fits, the errors of the larger language are shown.
             Err(error) => Err(broken.unwrap_or(error)),
         }
     }
@@ -230,7 +230,7 @@ impl Chosen {
     }
 }
 
-/// A test that was run, by what ran it.
+/// A test that was run, by the engine that ran it.
 enum Done {
     Program(Box<Ran>),
     Isa(Box<isa::IsaRan>),
@@ -288,7 +288,7 @@ fn run_program(
     Ok(Ran { source: path.to_owned(), test, results, shown })
 }
 
-/// Finds out how each outcome comes about; nothing if the budget does not suffice.
+/// Finds an execution for each outcome; empty if the budget does not suffice.
 fn show(program: &Program, model: &Model, budget: &Budget) -> BTreeMap<Outcome, Witness> {
     let executions = |found: Result<BTreeMap<Outcome, Execution>, OutcomesError>| {
         let found = found.unwrap_or_default().into_iter();
@@ -324,7 +324,7 @@ fn code(ran: &Ran, args: &OutcomesArgs) -> u8 {
     }
 }
 
-/// Says in a word what comes of the condition.
+/// Returns a word for the result of the condition.
 fn verdict(test: &Test, outcomes: &Outcomes) -> Option<&'static str> {
     let quantifier = test.condition.as_ref()?.quantifier;
     Some(match (quantifier, test.holds(outcomes)?) {
@@ -346,7 +346,7 @@ fn row(ran: &Ran) -> Vec<String> {
     std::iter::once(ran.test.name.clone()).chain(ran.results.iter().map(cell)).collect()
 }
 
-/// Shows all about one of many tests, if that was asked for.
+/// Writes the details of one of several tests, if requested.
 fn write_details(
     ran: &Ran,
     models: &[Model],
@@ -373,7 +373,7 @@ fn write_json(
         Value::Object(pairs.collect::<Map<String, Value>>())
     };
     for (at, (model, (outcomes, millis))) in models.iter().zip(&ran.results).enumerate() {
-        // Written piece by piece, so that keys come in an order that people can read.
+        // Written field by field, so that the keys are in a readable order.
         let mut line = format!(
             "{{\"test\":{},\"model\":{},\"style\":{}",
             json!(ran.test.name),
@@ -436,7 +436,7 @@ fn witness_json(program: &Program, witness: &Witness) -> Value {
     })
 }
 
-/// Shows all about one test.
+/// Writes the details of a single test.
 fn details(ran: &Ran, models: &[Model], args: &OutcomesArgs) -> Result<String, CliError> {
     let test = &ran.test;
     let mut every = Outcomes::new();
@@ -531,7 +531,7 @@ fn event_name(program: &Program, execution: &Execution, event: usize) -> String 
     format!("P{}:{}", execution.events[event].thread, execution.show(program, event))
 }
 
-/// Shows how an outcome comes about.
+/// Describes an execution of an outcome.
 fn witness_text(program: &Program, witness: &Witness) -> String {
     let mut text = String::new();
     let execution = match witness {
@@ -555,7 +555,7 @@ fn witness_text(program: &Program, witness: &Witness) -> String {
     if !execution.orders.is_empty() {
         return text;
     }
-    // No order of all events, so it takes who reads from whom, and the order of writes.
+    // Without a total order of the events, it shows the sources of reads and the order of writes.
     for (read, event) in execution.events.iter().enumerate() {
         if event.read.is_some() {
             let from = match execution.reads_from[read] {

@@ -14,7 +14,7 @@ use consistory_verdict::Budget;
 
 use crate::error::CliError;
 
-/// A protocol that litmus tests run on.
+/// A protocol on which litmus tests run.
 pub(super) struct Protocol {
     name: String,
     system: System,
@@ -30,7 +30,7 @@ impl Protocol {
         Ok(Protocol { name: path.to_owned(), system: model.tracked()? })
     }
 
-    /// How many threads and locations a program may have.
+    /// Returns the largest numbers of threads and locations of a program.
     pub(super) fn size(&self) -> (usize, usize) {
         let shape = self.system.shape().expect("a tracked system has a shape");
         (shape.procs as usize, shape.blocks as usize)
@@ -75,7 +75,7 @@ impl Protocol {
         })
     }
 
-    /// Finds every outcome, and the rules of a shortest run that has it.
+    /// Finds every outcome, with the rules of a shortest run for each.
     pub(super) fn runs(
         &self,
         program: &Program,
@@ -90,7 +90,7 @@ impl Protocol {
     }
 }
 
-/// Computes the observed registers from what the loads read.
+/// Computes the observed registers from the values of the loads.
 fn outcome(program: &Program, loaded: &[Loaded]) -> Outcome {
     let mut registers: Vec<Vec<Value>> = Vec::new();
     let mut loaded = loaded.iter();

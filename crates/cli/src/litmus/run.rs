@@ -1,4 +1,4 @@
-//! `consistory litmus run`: tests on the processor itself.
+//! `consistory litmus run`: runs tests on the processor.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::output::table;
 use crate::{limits, output};
 
-/// A model that the processor is held to, by what runs it.
+/// A model that the processor must satisfy, by the engine that runs it.
 struct Promise {
     id: String,
     title: String,
-    /// The model of programs of reads, writes and fences, if there is one.
+    /// Model of programs of reads, writes and fences, if there is one.
     program: Option<Model>,
-    /// The model in cat, if there is one.
+    /// Model in cat, if there is one.
     cat: Option<IsaModel>,
 }
 
@@ -50,7 +50,7 @@ impl Promise {
         }
     }
 
-    /// Returns all outcomes of a test that the model allows, or why they were not found.
+    /// Returns all outcomes of a test that the model allows, or why they are unknown.
     fn outcomes(&self, test: &Runnable, budget: &Budget) -> Result<Outcomes, String> {
         let program = self.program.as_ref().filter(|_| !test.is_frame);
         if let Some(model) = program {
@@ -77,12 +77,13 @@ impl Promise {
     }
 }
 
-/// A test as this processor can run it.
+/// A test in a form that this processor can run.
 struct Runnable {
     test: Test,
-    /// The test of an instruction set that it was made of.
+    /// Original test of an instruction set, if there is one.
     isa: Option<IsaTest>,
-    /// Whether the program has no instructions, since the test's own are run.
+    /// Whether the program has no instructions, because the instructions of the original test are
+    /// run.
     is_frame: bool,
 }
 
@@ -97,7 +98,7 @@ impl Runnable {
                 Ok(test) if !needs_executions => {
                     return Ok(Runnable { test, isa: None, is_frame: false });
                 }
-                // Tests that only the reader of instruction sets knows.
+                // Only the reader of instruction sets supports these tests.
                 Ok(_) | Err(_) if language == Some(Language::X86) => {}
                 Ok(test) => return Ok(Runnable { test, isa: None, is_frame: false }),
                 Err(error) => return Err(error.into()),
@@ -131,7 +132,7 @@ impl Runnable {
         Ok(histogram)
     }
 
-    /// Returns what the test sees of an outcome, if it does not leave it out.
+    /// Returns the observed part of an outcome; `None` if the test excludes the outcome.
     fn settled(&self, outcome: Outcome) -> Option<Outcome> {
         let Some(isa) = &self.isa else { return Some(outcome) };
         let cut = outcome.0.iter().enumerate().map(|(at, &value)| isa.truncated(at, value));
@@ -139,14 +140,14 @@ impl Runnable {
     }
 }
 
-/// What was seen of a test, and what the models allow.
+/// The observed outcomes of a test, and the outcomes that the models allow.
 struct Seen<'m> {
     test: Test,
     histogram: Histogram,
     allowed: Vec<(&'m Promise, Result<Outcomes, String>)>,
 }
 
-/// Runs each test on this processor and prints how often each outcome was seen.
+/// Runs each test on this processor and prints how often each outcome was observed.
 pub(crate) fn run_tests(args: &RunArgs) -> Result<u8, CliError> {
     let find_all = |names: &[String]| -> Result<Vec<Promise>, CliError> {
         names.iter().map(|name| Promise::find(name, args)).collect()
@@ -170,7 +171,7 @@ pub(crate) fn run_tests(args: &RunArgs) -> Result<u8, CliError> {
             OutputFormat::Json => seen.json(path),
         };
         output::print(format!("{gap}{text}"))?;
-        // An unreadable input counts for more than a violation, that for more than no answer.
+        // An unreadable input outweighs a violation, which outweighs an unknown result.
         let code = seen.code();
         if worst == OK || code == VIOLATION && worst == UNDECIDED {
             worst = code;
@@ -179,7 +180,7 @@ pub(crate) fn run_tests(args: &RunArgs) -> Result<u8, CliError> {
     Ok(worst)
 }
 
-/// The model that this processor is held to.
+/// Returns the model that this processor must satisfy.
 fn promise() -> &'static str {
     match Architecture::host() {
         Some(Architecture::X86_64) | None => "tso",
@@ -187,8 +188,8 @@ fn promise() -> &'static str {
     }
 }
 
-/// Runs a test; the models are those that were named, or what holds for programs or for tests of
-/// AArch64.
+/// Runs a test under the given models or, without any, under the default models for programs or for
+/// tests of AArch64.
 fn see<'m>(
     path: &Path,
     [named, usual, arm]: [&'m [Promise]; 3],
@@ -223,7 +224,7 @@ fn see<'m>(
 }
 
 impl Seen<'_> {
-    /// The outcomes that were seen, without those that the test leaves out.
+    /// Returns the observed outcomes, without those that the test excludes.
     fn outcomes(&self) -> Outcomes {
         let all = self.histogram.counts.keys().cloned().collect();
         self.test.filtered(&all).cloned().collect()
@@ -233,14 +234,14 @@ impl Seen<'_> {
         self.histogram.counts.get(outcome).copied().unwrap_or(0)
     }
 
-    /// In how many runs the processor did what a model forbids.
+    /// Returns the number of runs whose outcome a model forbids.
     fn forbidden(&self, allowed: &Result<Outcomes, String>) -> u64 {
         let Ok(allowed) = allowed else { return 0 };
         let seen = self.outcomes();
         seen.iter().filter(|o| !allowed.contains(o)).map(|o| self.count(o)).sum()
     }
 
-    /// In how many runs the condition's proposition held.
+    /// Returns the number of runs in which the proposition of the condition holds.
     fn holding(&self) -> Option<u64> {
         let proposition = &self.test.condition.as_ref()?.proposition;
         let holds = |outcome: &&Outcome| proposition.holds(&self.test.program, outcome);
@@ -286,7 +287,7 @@ impl Seen<'_> {
             row.extend(allowed.iter().map(|(_, allowed)| {
                 let word = match allowed {
                     Ok(allowed) if allowed.contains(outcome) => "allowed",
-                    // What nobody saw contradicts no model.
+                    // An outcome that was not observed contradicts no model.
                     Ok(_) if count == 0 => "forbidden",
                     Ok(_) => "FORBIDDEN",
                     Err(_) => "?",
@@ -305,8 +306,8 @@ impl Seen<'_> {
             let title = &model.title;
             let _ = match (allowed, self.forbidden(allowed)) {
                 (Err(error), _) => writeln!(text, "{title}: undecided, {error}"),
-                (Ok(_), 0) => writeln!(text, "{title} allows all that was seen"),
-                (Ok(_), count) => writeln!(text, "{title} FORBIDS what was seen in {count} runs"),
+                (Ok(_), 0) => writeln!(text, "{title} allows every observed outcome"),
+                (Ok(_), count) => writeln!(text, "{title} FORBIDS the outcomes of {count} runs"),
             };
         }
         if let Some(count) = self.holding() {
@@ -314,13 +315,13 @@ impl Seen<'_> {
             let _ = writeln!(text, "Observation {} {often} {count} {}", test.name, runs - count);
         }
         if let Some(stopped) = &histogram.stopped {
-            let _ = writeln!(text, "fewer runs than asked for: {stopped}");
+            let _ = writeln!(text, "fewer runs than requested: {stopped}");
         }
         let threads = test.program.threads.len();
         if threads > cores {
             let _ = writeln!(
                 text,
-                "{threads} threads share {cores} cores: what needs them all at once hardly shows"
+                "{threads} threads share {cores} cores: outcomes that need all of them at once are unlikely to occur"
             );
         }
         text
@@ -352,7 +353,7 @@ impl Seen<'_> {
                 |_| Vec::new(),
                 |all| test.filtered(all).filter(|o| !seen.contains(o)).map(object).collect(),
             );
-            // Written piece by piece, so that keys come in an order that people can read.
+            // Written field by field, so that the keys are in a readable order.
             let _ = write!(
                 text,
                 "{{\"test\":{},\"model\":{},\"architecture\":{},\"cores\":{},\"runs\":{},\
@@ -383,7 +384,7 @@ impl Seen<'_> {
     }
 }
 
-/// How often something was seen, in herd's words.
+/// Describes how often an outcome was observed, in herd's terms.
 fn often(count: u64, runs: u64) -> &'static str {
     match count {
         0 => "Never",

@@ -1,4 +1,4 @@
-//! Which memory models were asked for.
+//! Selects memory models.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use consistory_formats::read_text;
 
 /// A memory model in one of its styles.
 pub(super) struct Model {
-    /// As it was asked for, in lower case.
+    /// Id in lower case, as selected.
     pub(super) id: String,
     pub(super) style: Style,
     pub(super) kind: Kind,
@@ -37,7 +37,7 @@ impl Model {
         }
     }
 
-    /// Names the model for people.
+    /// Returns a readable name of the model.
     pub(super) fn title(&self) -> String {
         let name = self.semantics().name();
         match self.style {
@@ -48,7 +48,7 @@ impl Model {
         }
     }
 
-    /// Returns whether it is a definition of the user's own.
+    /// Checks whether it is a user's definition.
     pub(super) fn is_own(&self) -> bool {
         matches!(self.kind, Kind::Definition(_)) && is_path(&self.id)
     }
@@ -69,7 +69,7 @@ impl Model {
     }
 }
 
-/// Finds the models that the command line names; `all` is every one that has a name.
+/// Finds the models that the command line names; `all` selects every model with a name.
 pub(super) fn select(names: &[String], style: Option<Style>) -> Result<Vec<Model>, CliError> {
     let mut models: Vec<Model> = Vec::new();
     for name in names {
@@ -90,8 +90,8 @@ pub(super) fn select(names: &[String], style: Option<Style>) -> Result<Vec<Model
     Ok(models)
 }
 
-/// Finds a model by its id, or reads it: a definition, a protocol, or with the operational style a
-/// machine. Without a style it is the one that the model has.
+/// Finds a model by its id, or reads it from a file: a definition, a protocol, or with the
+/// operational style a machine. Without a style, the style of the model itself is used.
 pub(super) fn find(name: &str, style: Option<Style>) -> Result<Model, CliError> {
     if is_path(name) {
         return read(name, style);
@@ -116,7 +116,7 @@ pub(super) fn find(name: &str, style: Option<Style>) -> Result<Model, CliError> 
                 ),
                 Style::Operational | Style::Definition => format!("there are {known}"),
             };
-            Err(CliError::with_hint(format!("no memory model is called `{name}`"), hint))
+            Err(CliError::with_hint(format!("there is no memory model `{name}`"), hint))
         }
     }
 }
@@ -158,7 +158,8 @@ fn read(name: &str, style: Option<Style>) -> Result<Model, CliError> {
     Ok(Model { id: name.to_owned(), style, kind })
 }
 
-/// Reads a definition file; what it includes is found in the same folder, or among the built-in ones.
+/// Reads a definition file; an included file is found in the same folder, or among the built-in
+/// ones.
 fn load(path: &Path) -> Result<MemoryModel, CliError> {
     let text = read_text(path).map_err(|error| CliError::file("read", path, error))?;
     let folder = path.parent().unwrap_or(Path::new("."));

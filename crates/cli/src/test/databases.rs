@@ -1,4 +1,4 @@
-//! Databases under faults: one command from a running system to a minimal counterexample.
+//! Tests databases under faults: one command from a running system to a minimal counterexample.
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read, Write};
@@ -34,7 +34,7 @@ impl From<DriveError> for CliError {
     }
 }
 
-/// Tests a database, or lists those that there are.
+/// Tests a database, or lists the supported ones.
 pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     let own = &args.database;
     if own.list {
@@ -75,7 +75,7 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     }
     std::fs::create_dir_all(&folder).map_err(|error| CliError::file("create", &folder, error))?;
     let sweeper = match system.nodes() {
-        // The history stays; the database does not.
+        // The history is kept; the data of the database is removed.
         0 => Some(Sweeper::new(&folder.join("data"))?),
         _ => None,
     };
@@ -113,7 +113,7 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
             eprintln!("The servers' logs are in {}.", folder.join("logs").display());
         }
     })?;
-    // What was recorded stays, whatever judging it comes to.
+    // The recorded history is kept, even if judging it fails.
     let verdicts = judge.judge(&found.history).inspect_err(|_| {
         let history = folder.join("history.jsonl");
         eprintln!("The history was recorded in {}.", history.display());
@@ -128,7 +128,7 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     };
     if own.isolated {
         match (args.format, own.reproduce) {
-            // The program outside adds what comes of running again, and prints one line.
+            // The outer process adds the result of the reproduction, and prints one line.
             (OutputFormat::Json, Some(_)) => {
                 write_file(&folder.join(LAST_LINE), |out| out.write_all(text.as_bytes()))?;
             }
@@ -140,14 +140,14 @@ pub(super) fn test(args: &TestArgs) -> Result<u8, CliError> {
     Ok(code)
 }
 
-/// The file in which the program inside leaves its line of JSON for the one outside.
+/// File in which the inner process leaves its line of JSON for the outer process.
 const LAST_LINE: &str = "last-line.json";
 
 fn print(args: &TestArgs, text: &str) -> Result<(), CliError> {
     StandardOutput::open()?.write(text.as_bytes(), args.format).map_err(CliError::output)
 }
 
-/// Prints what was found, and after a violation runs again as often as was asked for.
+/// Prints the result, and after a violation repeats the run as often as requested.
 fn conclude(args: &TestArgs, folder: &Path, code: u8, text: &str) -> Result<(), CliError> {
     let times = args.database.reproduce.filter(|_| code == VIOLATION);
     let Some(times) = times else { return print(args, text) };
@@ -182,7 +182,7 @@ fn report_path(args: &TestArgs, folder: &Path) -> PathBuf {
     args.report.clone().unwrap_or_else(|| folder.join("report.html"))
 }
 
-/// Builds the system that was asked for.
+/// Builds the requested system.
 fn system(args: &TestArgs, workload: WorkloadKind) -> Result<Box<dyn System>, CliError> {
     let own = &args.database;
     if let Some(command) = &own.command {
@@ -204,7 +204,7 @@ fn system(args: &TestArgs, workload: WorkloadKind) -> Result<Box<dyn System>, Cl
     Ok(find(name, &own.settings)?)
 }
 
-/// Bytes that a file with a schedule of faults may have.
+/// Largest size of a file with a schedule of faults, in bytes.
 const MAX_SCHEDULE_BYTES: u64 = 16 << 20;
 
 fn schedule(args: &TestArgs, system: &dyn System) -> Result<Schedule, CliError> {
@@ -225,7 +225,7 @@ fn schedule(args: &TestArgs, system: &dyn System) -> Result<Schedule, CliError> 
 fn embedded(folder: &Path) -> Result<Cluster, CliError> {
     let data = folder.join("data");
     if data.exists() {
-        // A run that was killed left it.
+        // A killed run may have left it behind.
         std::fs::remove_dir_all(&data).map_err(|error| CliError::file("remove", &data, error))?;
     }
     std::fs::create_dir_all(&data).map_err(|error| CliError::file("create", &data, error))?;
@@ -238,7 +238,7 @@ fn new_folder(system: &str) -> PathBuf {
     Path::new("runs").join(format!("{system}-{}-{}", now.as_secs(), std::process::id()))
 }
 
-/// Lists paths that must stay visible inside.
+/// Lists paths that must stay visible in the namespaces.
 fn needed(own: &DatabaseArgs) -> Vec<PathBuf> {
     let command = own.command.iter().flat_map(|text| text.split_whitespace()).map(PathBuf::from);
     (command.chain(own.system.clone()).chain(std::env::current_exe().ok()))
@@ -246,8 +246,9 @@ fn needed(own: &DatabaseArgs) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Listens to the program outside, which holds the other end of the standard input: a byte is an
-/// interrupt, and the end means that it has ended. Then this process ends, and with it all nodes.
+/// Watches standard input, whose other end the outer process holds: a byte is an interrupt, and the
+/// end of the stream means that the outer process has ended. Then this process ends, and with it
+/// all nodes.
 fn obey_the_one_outside(interrupted: &Arc<AtomicBool>) -> Result<(), CliError> {
     let interrupted = Arc::clone(interrupted);
     let listening = consistory_work::spawn(move || {
@@ -256,15 +257,15 @@ fn obey_the_one_outside(interrupted: &Arc<AtomicBool>) -> Result<(), CliError> {
         }
         std::process::exit(UNREADABLE.into());
     });
-    let what = "cannot listen to the program outside".to_owned();
+    let what = "cannot watch the outer process".to_owned();
     listening.map(drop).map_err(|error| CliError::Io { what, error })
 }
 
-/// What the program inside adds to its exit code, so that no code of the programs between the two, nor
-/// one that the kernel makes, can be taken for a verdict.
+/// Offset that the inner process adds to its exit code, so that no exit code of the programs
+/// between the two processes, nor one set by the kernel, can be mistaken for a verdict.
 const INSIDE: u8 = 100;
 
-/// Runs the test in namespaces of its own, and again to reproduce what was found.
+/// Runs the test in its own namespaces, and repeats it to reproduce a violation.
 fn outside(args: &TestArgs, folder: &Path) -> Result<u8, CliError> {
     let program = std::env::current_exe().map_err(|error| CliError::Io {
         what: "cannot find the program itself".to_owned(),
@@ -279,19 +280,19 @@ fn outside(args: &TestArgs, folder: &Path) -> Result<u8, CliError> {
     let status = relaunch(&program, &words, || interrupted.load(Ordering::Relaxed))?;
     let code = match status.code().and_then(|code| u8::try_from(code).ok()) {
         Some(code) if code >= INSIDE => code - INSIDE,
-        // What went wrong was said inside.
+        // The inner process has reported the error.
         Some(UNREADABLE) => UNREADABLE,
         _ => {
             let history = folder.join("history.jsonl");
             let hint = match history.exists() {
-                true => format!("what was recorded until then is in {}", history.display()),
+                true => format!("the history recorded until then is in {}", history.display()),
                 false => "nothing was recorded until then".to_owned(),
             };
             return Err(CliError::with_hint(format!("the test was killed ({status})"), hint));
         }
     };
     if args.database.reproduce.is_some() && code != UNREADABLE {
-        // A text was printed inside; a line of JSON lies in a file.
+        // The inner process has printed a text; a line of JSON is in a file.
         let path = folder.join(LAST_LINE);
         let line = match args.format {
             OutputFormat::Text => String::new(),
@@ -303,20 +304,20 @@ fn outside(args: &TestArgs, folder: &Path) -> Result<u8, CliError> {
     Ok(code)
 }
 
-/// What running again came to.
+/// Result of repeating a run.
 struct Reproduced {
-    /// The number of runs with a violation.
+    /// Number of runs with a violation.
     seen: u32,
     clients: u32,
     faults: usize,
 }
 
-/// Runs again, with the same seed, the faults that came before the violation and half of the
-/// clients, and counts how often a violation comes back.
+/// Repeats the run with the same seed, the faults that began before the violation and half of the
+/// clients, and counts the runs with a violation.
 fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<Reproduced, CliError> {
     let path = folder.join("faults.jsonl");
     let text = reading::text(&path)?;
-    // A run stops soon after the violation: faults that had begun are those that can matter.
+    // A run stops soon after the violation, so only faults that had begun can matter.
     let begun = text.lines().filter(|line| line.contains("\"event\":\"begin\"")).count();
     let plan: Vec<&str> =
         text.lines().filter(|line| line.contains("\"plan\":")).take(begun).collect();
@@ -340,7 +341,7 @@ fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<Reproduced, C
                 "--clients",
                 "--output",
                 "--format",
-                // The report is of the first run.
+                // The report shows the first run.
                 "--report",
             ],
         );
@@ -358,7 +359,7 @@ fn reproduce(args: &TestArgs, folder: &Path, times: u32) -> Result<Reproduced, C
     Ok(Reproduced { seen, clients, faults: plan.len() })
 }
 
-/// Takes options with their values out of a command line.
+/// Removes options with their values from a command line.
 fn without(words: impl Iterator<Item = OsString>, options: &[&str]) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut skips = false;
@@ -377,7 +378,7 @@ fn without(words: impl Iterator<Item = OsString>, options: &[&str]) -> Vec<OsStr
     kept
 }
 
-/// Shows progress, judges what comes, and stops when it is interrupted.
+/// Shows progress, judges the history while it is recorded, and stops on an interrupt.
 struct Watcher<'a> {
     judge: &'a Judge,
     bar: ProgressBar,
@@ -399,7 +400,7 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// A run that is over, and how it was asked for.
+/// A completed run with its arguments.
 struct Tested<'a> {
     args: &'a TestArgs,
     system: &'a dyn System,
@@ -410,7 +411,8 @@ struct Tested<'a> {
 }
 
 impl Tested<'_> {
-    /// Finds the outcome for what was promised; a system that did not recover leaves it open.
+    /// Computes the exit code from the promised models; if the system did not recover, the result
+    /// is undecided.
     fn exit_code(&self, found: &Run, verdicts: &Verdicts) -> u8 {
         let is_promised = |model: &str| {
             self.judge.promised().iter().any(|promised| promised.eq_ignore_ascii_case(model))
@@ -434,11 +436,11 @@ impl Tested<'_> {
         test_again(&target, self.args.seed)
     }
 
-    /// Says in one sentence what was found.
+    /// Describes the result in one sentence.
     fn headline(&self, found: &Run, verdicts: &Verdicts) -> String {
         let held = match verdicts.strongest.is_empty() {
             true => String::new(),
-            false => format!("; the strongest that held: {}", verdicts.strongest.join(", ")),
+            false => format!("; the strongest models that held: {}", verdicts.strongest.join(", ")),
         };
         if let Some(core) = &verdicts.core {
             let last =
@@ -557,9 +559,10 @@ impl Tested<'_> {
             page += "\n";
             page += &coloured(&table(&["model", "verdict", "pattern", "time"], &rows));
         }
-        // Without a violation the first lines say so.
+        // If there is no violation, the first lines already contain this.
         if verdicts.core.is_some() && !verdicts.strongest.is_empty() {
-            page += &format!("\nThe strongest that held: {}\n", verdicts.strongest.join(", "));
+            page +=
+                &format!("\nThe strongest models that held: {}\n", verdicts.strongest.join(", "));
         }
         page += &format!(
             "\nhistory: {}\nreport:  {}\n{}\n",
@@ -626,7 +629,7 @@ impl Tested<'_> {
     }
 }
 
-/// Says what a fault did, as part of a sentence: `n1 cut off` becomes `n1 was cut off`.
+/// Describes the effect of a fault as part of a sentence: `n1 cut off` becomes `n1 was cut off`.
 fn past(fault: &FaultEvent) -> String {
     const STATES: [&str; 8] = ["cut", "not", "paused", "killed", "down", "slow", "lost", "full"];
     let is_state = |word: &str| STATES.contains(&word.trim_end_matches(','));
@@ -654,7 +657,7 @@ fn counted(number: usize, thing: &str) -> String {
     format!("{shown} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Lists the systems: what they are, whether they are installed, their settings, the workloads.
+/// Lists the systems: description, whether they are installed, settings, workloads.
 fn list() -> String {
     let mut rows = Vec::new();
     for entry in SYSTEMS {
@@ -679,7 +682,7 @@ fn list() -> String {
         .map(|(_, name, about)| vec![(*name).to_owned(), (*about).to_owned()])
         .collect();
     page += "\n";
-    page + &table(&["--workload", "what it is and shows"], &workloads)
+    page + &table(&["--workload", "description"], &workloads)
 }
 
 /// Builds a spinner on a terminal, and a hidden one elsewhere.

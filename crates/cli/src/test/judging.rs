@@ -1,4 +1,5 @@
-//! Judging what a database did: by all models of the family, and while it runs by what is promised.
+//! Judges the history of a database: by all models of the family at the end, and by the promised
+//! models while it runs.
 
 use std::time::Duration;
 
@@ -9,18 +10,18 @@ use consistory_scene::Scene;
 
 use crate::error::CliError;
 
-/// How long the judgement by one model may take in the end.
+/// Time limit of each model for the final judgement.
 const FINAL_BUDGET: Duration = Duration::from_secs(20);
 
-/// How long it may take while the system runs.
+/// Time limit of each model while the system runs.
 const LIVE_BUDGET: Duration = Duration::from_secs(2);
 
-/// Who judges, and by what.
+/// The models by which a run is judged.
 pub(super) struct Judge {
     family: Family,
-    /// The models that must hold.
+    /// Models that must hold.
     promised: Vec<String>,
-    /// Whether only those were asked for.
+    /// Whether only these were requested.
     is_asked: bool,
 }
 
@@ -28,28 +29,28 @@ pub(super) struct Judge {
 pub(super) struct Verdicts {
     /// All verdicts, from weak models to strong ones, each with its JSON.
     pub(super) all: Vec<Summary>,
-    /// The strongest models that hold.
+    /// Strongest models that hold.
     pub(super) strongest: Vec<String>,
-    /// What is wrong with the history, shown on a part of it.
+    /// Violation on a smallest part of the history, if there is one.
     pub(super) core: Option<Core>,
 }
 
-/// A verdict in words.
+/// A summary of a verdict.
 pub(super) struct Summary {
     pub(super) model: String,
     pub(super) outcome: Outcome,
-    /// The pattern of a violation, or why there is no verdict.
+    /// Pattern of a violation, or the reason of an undecided verdict.
     pub(super) pattern: String,
     pub(super) json: String,
     pub(super) time: Duration,
 }
 
-/// The smallest violation.
+/// A smallest violation.
 pub(super) struct Core {
-    /// The weakest model that is violated.
+    /// Weakest model that is violated.
     pub(super) model: String,
     pub(super) operations: Vec<CoreOperation>,
-    /// The operations as text, one session per line, without times.
+    /// Operations as text, one session per line, without times.
     pub(super) text: String,
     pub(super) explanation: String,
     /// Pictures of it.
@@ -70,7 +71,7 @@ impl Judge {
         &self.promised
     }
 
-    /// Checks that the models exist and are about what is recorded.
+    /// Checks that the models exist and apply to the recorded operations.
     pub(super) fn check(&self) -> Result<(), CliError> {
         let models: Vec<&str> = self.promised.iter().map(String::as_str).collect();
         self.courts(&models, FINAL_BUDGET).map(drop)
@@ -87,7 +88,7 @@ impl Judge {
             }
         };
         let courts = match self.family {
-            // Registers are judged by the models of memory, and as a map by linearizability.
+            // Registers are judged by the models of memory, and by linearizability of a map.
             Family::Registers => vec![
                 of(Court::registers(), names(false).collect())?,
                 of(Court::new(), names(true).collect())?,
@@ -98,14 +99,14 @@ impl Judge {
         Ok(courts.into_iter().flatten().collect())
     }
 
-    /// Returns whether a part of a history already breaks the promise.
+    /// Checks whether a prefix of a history already violates a promised model.
     ///
-    /// A violation that is seen here is confirmed in the end, with a certificate.
+    /// The violation is confirmed at the end of the run, with a certificate.
     pub(super) fn is_violated(&self, text: &str) -> bool {
         let Ok(history) = consistory::parse(text) else { return false };
         let mut models: Vec<&str> = self.promised.iter().map(String::as_str).collect();
         if !self.is_asked && self.family == Family::Registers {
-            // A history that violates these is not linearizable, and they are quick.
+            // A history that violates these models is not linearizable, and they are decided fast.
             models.splice(0..0, ["cc", "sc"]);
         }
         let Ok(courts) = self.courts(&models, LIVE_BUDGET) else { return false };
@@ -115,7 +116,7 @@ impl Judge {
         })
     }
 
-    /// Judges the whole history and shrinks what is wrong with it.
+    /// Judges the whole history and shrinks a violation.
     pub(super) fn judge(&self, text: &str) -> Result<Verdicts, CliError> {
         let mut verdicts = Verdicts { all: Vec::new(), strongest: Vec::new(), core: None };
         if text.is_empty() {
@@ -153,7 +154,7 @@ impl Judge {
                     verdicts.strongest = vec!["linearizability".to_owned()];
                 }
             }
-            // Weak models come first: the violation of one of them says most.
+            // Weak models come first: the violation of the weakest model is the most informative.
             let weakest = report.iter().find(|v| v.is_violation() && v.via().is_none());
             if let (Some(verdict), false) = (weakest, is_violated) {
                 verdicts.core = Some(core(verdict)?);
@@ -163,7 +164,7 @@ impl Judge {
     }
 }
 
-/// Returns why a verdict is undecided.
+/// Returns the reason of an undecided verdict.
 fn reason(verdict: &Verdict<'_>) -> String {
     let line = verdict.explain_line();
     line.strip_prefix("undecided: ").unwrap_or(&line).to_owned()

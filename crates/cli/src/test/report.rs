@@ -93,7 +93,7 @@ fn case(findings: &Findings, scenes: &[Scene]) -> Case {
     ];
     case.facts.extend(judged.facts.iter().cloned());
     if !judged.strongest.is_empty() {
-        case.facts.push(("strongest that held".to_owned(), judged.strongest.join(", ")));
+        case.facts.push(("strongest models that held".to_owned(), judged.strongest.join(", ")));
     }
     for fault in &findings.faults {
         case.facts.push((fault.name.clone(), told(findings, fault)));
@@ -108,7 +108,7 @@ fn case(findings: &Findings, scenes: &[Scene]) -> Case {
             verdict.verdict.as_str().into(),
             verdict.pattern.as_str().into(),
         ]);
-        // The smallest violation is of the weakest model that is violated, which comes first.
+        // The smallest violation belongs to the weakest violated model, which comes first.
         if verdict.verdict == "violation" && !is_shown && !judged.core.is_empty() {
             is_shown = true;
             row.text = judged.explanation.clone();
@@ -119,7 +119,7 @@ fn case(findings: &Findings, scenes: &[Scene]) -> Case {
         }
         case.rows.push(row);
     }
-    // Without a violation there is only this to be seen.
+    // Without a violation, only the faults can be shown.
     if let (Some(scene), Some(row), false) = (faults(findings), case.rows.first_mut(), is_shown) {
         row.scenes.push(case.scenes.len());
         case.scenes.push(scene.into());
@@ -129,7 +129,8 @@ fn case(findings: &Findings, scenes: &[Scene]) -> Case {
     case
 }
 
-/// Builds the smallest violation in time: one lane per session, over the faults that it happened in.
+/// Builds a picture of the smallest violation in time: one lane per session, over the faults during
+/// it.
 fn timeline(findings: &Findings) -> Scene {
     let core = &findings.judged.core;
     let mut scene = Scene::new("The smallest violation among the faults");
@@ -162,7 +163,7 @@ fn timeline(findings: &Findings) -> Scene {
         }
     };
     scene.nodes = core.iter().enumerate().map(node).collect();
-    // A node that a fault happened to has a lane of its own.
+    // A node with a fault has its own lane.
     for (row, fault) in (core.len()..).zip(&near) {
         let Some(node) = fault.node.map(|node| node.to_string()) else { continue };
         let lane = sessions.len() + hit.iter().position(|other| *other == node).unwrap_or(0);
@@ -189,7 +190,7 @@ fn timeline(findings: &Findings) -> Scene {
     scene
 }
 
-/// Builds the faults in time, one lane per node; `None` if there were none.
+/// Builds a picture of the faults in time, with one lane per node; `None` if there were none.
 fn faults(findings: &Findings) -> Option<Scene> {
     if findings.faults.is_empty() || findings.nodes.is_empty() {
         return None;
@@ -219,7 +220,7 @@ fn faults(findings: &Findings) -> Option<Scene> {
     Some(scene)
 }
 
-/// Builds the lines of rates and latencies, with the faults as bands.
+/// Builds the charts of rates and latencies, with the faults as bands.
 fn charts(findings: &Findings) -> Vec<Chart> {
     let interval = seconds(findings.span_ns);
     let bands: Vec<(String, f64, f64)> = findings
@@ -228,7 +229,7 @@ fn charts(findings: &Findings) -> Vec<Chart> {
         .map(|fault| (label(fault), seconds(fault.begin), seconds(end(findings, fault))))
         .collect();
     let rate = |count: u64| Some(count as f64 / interval);
-    // The last span is cut short: its rate would look like a fall.
+    // The last span is incomplete, and its rate would appear as a drop.
     let whole = (findings.time_ns / findings.span_ns.max(1)) as usize;
     let spans = &findings.spans[..findings.spans.len().min(whole.max(1))];
     let known = |value: f64| (value.is_finite() && value > 0.0).then_some(value);
@@ -256,7 +257,7 @@ fn charts(findings: &Findings) -> Vec<Chart> {
     vec![rates, latencies]
 }
 
-/// Says what a fault did, when, and what was measured meanwhile.
+/// Describes a fault: its effect, its time, and the measurements during it.
 fn told(findings: &Findings, fault: &FaultEvent) -> String {
     let mut text = format!("{}, from {:.1} s", fault.text, seconds(fault.begin));
     text += &match fault.end {
@@ -279,7 +280,7 @@ fn label(fault: &FaultEvent) -> String {
     }
 }
 
-/// Returns when a fault had no effect any more.
+/// Returns the time at which a fault had no effect any more.
 fn end(findings: &Findings, fault: &FaultEvent) -> u64 {
     fault.ready.or(fault.end).unwrap_or(findings.time_ns).max(fault.begin)
 }

@@ -1,5 +1,5 @@
-//! Checkpoints as files: written to a temporary file and moved, so that the destination always has
-//! a whole one. Nothing that is not a checkpoint is ever replaced.
+//! Checkpoints as files: written to a temporary file and moved, so that the destination always
+//! contains a complete one. Only checkpoints are ever replaced.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -13,22 +13,22 @@ use crate::error::{CliError, report};
 use crate::output::create_beside;
 use crate::reading;
 
-/// How long a search goes on between two checkpoints, if writing them is quick.
+/// Time between two checkpoints, if writing them is fast.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
-/// At most one part in so many of the time is spent on writing.
+/// Share of the time (one part in this number) that may be spent on writing.
 const SHARE: u32 = 20;
 
-/// Writes checkpoints now and then, and when a search ends undecided.
+/// Writes checkpoints periodically, and when a search ends undecided.
 pub(super) struct Keeper {
     path: Option<PathBuf>,
     last: Instant,
     pause: Duration,
-    /// Whether the search can go on from where it ended.
+    /// Whether the search can continue from its end.
     pub(super) is_kept: bool,
 }
 
 impl Keeper {
-    /// Makes a keeper; fails at once if the place is one that no checkpoint may be written to.
+    /// Builds a keeper; fails at once if no checkpoint may be written to the path.
     pub(super) fn new(path: Option<&Path>) -> Result<Self, CliError> {
         if let Some(path) = path {
             destination(path).map_err(|error| CliError::file("write", path, error))?;
@@ -37,11 +37,11 @@ impl Keeper {
         Ok(Keeper { path, last: Instant::now(), pause: CHECKPOINT_INTERVAL, is_kept: false })
     }
 
-    /// Writes a checkpoint if it is time to; a failure is reported, and the search goes on.
+    /// Writes a checkpoint if it is time to; a failure is reported, and the search continues.
     pub(super) fn keep(&mut self, snapshot: &Snapshot<'_>) {
         let Some(path) = &self.path else { return };
         let is_time = snapshot.is_last() || self.last.elapsed() >= self.pause;
-        // What was found already would be missed by a search that goes on from here.
+        // A search that continues from here would miss violations that were already found.
         if !is_time || !snapshot.is_whole() {
             return;
         }
@@ -55,18 +55,18 @@ impl Keeper {
     }
 }
 
-/// Where a checkpoint is written.
+/// Destination of a checkpoint.
 enum Destination {
-    /// A file that is replaced by a whole new one, or created.
+    /// A file that is created or replaced.
     File(PathBuf),
     /// A character device, such as `/dev/null`, which is written to and never replaced.
     Device,
 }
 
-/// Finds out where a checkpoint is written; fails if something else is there.
+/// Determines the destination of a checkpoint; fails if the path is another kind of file.
 ///
-/// A link stays, and the file that it leads to is replaced. A pipe or a socket would let the search
-/// wait for a reader.
+/// A link is kept, and its target is replaced. With a pipe or a socket the search would wait for a
+/// reader.
 fn destination(path: &Path) -> std::io::Result<Destination> {
     let refused = |what: &str| Err(std::io::Error::other(what.to_owned()));
     let place = match std::fs::symlink_metadata(path) {
@@ -88,8 +88,8 @@ fn destination(path: &Path) -> std::io::Result<Destination> {
     refused(if kind.is_dir() { "it is a folder" } else { "it is neither a file nor a device" })
 }
 
-/// Writes a checkpoint to a temporary file, then moves it, so that the destination always has
-/// a whole one.
+/// Writes a checkpoint to a temporary file, then moves it, so that the destination always contains
+/// a complete one.
 fn write(path: &Path, snapshot: &Snapshot<'_>) -> std::io::Result<()> {
     let path = match destination(path)? {
         Destination::File(place) => place,
@@ -117,7 +117,7 @@ fn write_to(file: File, snapshot: &Snapshot<'_>) -> std::io::Result<()> {
     }
 }
 
-/// Fails for a file that is neither empty nor a checkpoint: it is somebody else's.
+/// Fails for a file that is neither empty nor a checkpoint, because it belongs to somebody else.
 fn is_checkpoint(path: &Path) -> std::io::Result<()> {
     let mut head = Vec::new();
     File::open(path)?.take(8).read_to_end(&mut head)?;

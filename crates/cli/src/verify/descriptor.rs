@@ -13,7 +13,7 @@ use super::{ProtocolVerdict, Report};
 use crate::error::CliError;
 use crate::reading::{self, Reading};
 
-/// Checks a descriptor as it is read; memory depends on the nodes in use only.
+/// Checks a descriptor while reading it; memory depends only on the number of nodes in use.
 pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
     let is_stream = path == Path::new("-");
     let input: Box<dyn BufRead> = if is_stream {
@@ -34,7 +34,8 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
             Ok(None) => continue,
             Err(error) => {
                 push(&mut errors, &source, &error);
-                // Whoever feeds a stream is told at once; a file has all its errors shown.
+                // For a stream the first error is reported at once; for a file all errors are
+                // shown.
                 if is_stream { break } else { continue }
             }
         };
@@ -86,7 +87,7 @@ pub(super) fn check_descriptor(path: &Path) -> Result<Report, CliError> {
     })
 }
 
-/// Adds an error, its place counted in bytes.
+/// Adds an error; its position is in bytes.
 fn push(errors: &mut Diagnostics, source: &Arc<str>, error: &DescriptorError) {
     let DescriptorError { line, place, text, problem } = error;
     let byte = |column: usize| text.char_indices().nth(column).map_or(text.len(), |(at, _)| at);

@@ -1,4 +1,4 @@
-//! What is said of a protocol, for people and for programs.
+//! The reports on protocols, as text and as JSON.
 
 use std::path::Path;
 
@@ -17,27 +17,27 @@ use crate::output::columns;
 use crate::report::counted;
 use crate::run;
 
-/// Reports that the ordinary checks found nothing wrong.
+/// Reports that the ordinary checks found no error.
 pub(super) fn holds(exploration: &Exploration, json: Value) -> Report {
     let progress = &exploration.progress;
     let notes = notes(exploration);
-    let text = format!("nothing is wrong\n  {}\n  {}\n{notes}", size(progress), cost(progress));
+    let text = format!("no errors found\n  {}\n  {}\n{notes}", size(progress), cost(progress));
     Report {
         verdict: ProtocolVerdict::Holds,
-        headline: "nothing is wrong".to_owned(),
+        headline: "no errors found".to_owned(),
         text,
         json,
         case: None,
     }
 }
 
-/// Reports that nothing could be proved, and what the ordinary checks found.
+/// Reports that nothing could be proved, and the result of the ordinary checks.
 pub(super) fn unproved(missing: &str, exploration: &Exploration, mut json: Value) -> Report {
     let headline = format!("nothing is proved: {missing}");
     json["reason"] = missing.into();
     let size = size(&exploration.progress);
     let notes = notes(exploration);
-    let text = format!("{headline}\n  the ordinary checks found nothing wrong: {size}\n{notes}");
+    let text = format!("{headline}\n  the ordinary checks found no error: {size}\n{notes}");
     Report { verdict: ProtocolVerdict::Unproved, headline, text, json, case: None }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn unexplained(
         Failure::OtherBlock { .. } => "undecided: a load takes its value from another block",
         Failure::LostStore { .. } => "undecided: a store is lost before it is serialized",
         Failure::LoadsNothing { .. } => "undecided: a load finds what `clear` left there",
-        _ => "undecided: stores take effect in another order than was taken",
+        _ => "undecided: stores take effect in an order other than the assumed one",
     };
     json["meaning"] = headline.into();
     json["passed"] = (*count).into();
@@ -145,7 +145,7 @@ pub(super) fn unexplained(
     })
 }
 
-/// Says what the writer of a protocol can do about a run that fails the check.
+/// Suggests to the author of a protocol how to handle a run that fails the check.
 fn advice(system: &System, run: &Run, failure: &Failure) -> String {
     let last = run.steps.last();
     let place = || {
@@ -191,8 +191,8 @@ fn advice(system: &System, run: &Run, failure: &Failure) -> String {
     }
 }
 
-/// Finds the first rule of a run that copies the value of a store out of where the store put it,
-/// with that place.
+/// Finds the first rule of a run that copies the value of a store from the location of the store,
+/// with that location.
 fn movers(system: &System, run: &Run) -> Option<(String, String)> {
     let names = system.location_names();
     let mut fresh: Vec<u32> = Vec::new();
@@ -212,7 +212,8 @@ fn movers(system: &System, run: &Run) -> Option<(String, String)> {
     None
 }
 
-/// Writes a run whose constraint graph fails, with its history and what the decider of SC says.
+/// Writes a run whose constraint graph fails, with its history and the verdict of the decider of
+/// SC.
 fn failing_run(
     intro: &str,
     run: &Run,
@@ -247,7 +248,7 @@ fn runs(count: u32) -> String {
     counted(count as usize, "run")
 }
 
-/// Reports why a search ended early, and from which checkpoint it can go on.
+/// Reports why a search stopped early, and the checkpoint from which it can continue.
 pub(super) fn undecided(reason: &Unfinished, mut json: Value, kept: Option<&Path>) -> Report {
     json["reason"] = reason.to_string().into();
     let headline = format!("undecided: {reason}");
@@ -267,7 +268,7 @@ pub(super) fn undecided(reason: &Unfinished, mut json: Value, kept: Option<&Path
     Report { verdict: ProtocolVerdict::Undecided, headline, text, json, case: None }
 }
 
-/// Says what is wrong, and where.
+/// Describes an error and its position.
 pub(super) fn what_is_wrong(violation: &Violation) -> String {
     match violation {
         Violation::Fault { fault, .. } => format!("{}: {}", fault.position, fault.kind),
@@ -283,7 +284,7 @@ pub(super) fn what_is_wrong(violation: &Violation) -> String {
     }
 }
 
-/// Reports what is wrong, with the run to it.
+/// Reports an error, with the run that leads to it.
 pub(super) fn wrong(
     violation: &Violation,
     run: &Run,
@@ -298,14 +299,14 @@ pub(super) fn wrong(
     Report { verdict: ProtocolVerdict::Violation, headline: what, text, json, case: None }
 }
 
-/// Lists the locations, and what is left out.
+/// Lists the tracked locations, and the ignored ones.
 pub(super) fn tracking(system: &System) -> Report {
     let (locations, ghosts) = (system.location_names(), system.ghost_names());
     let headline = counted(locations.len(), "location");
     let mut text = format!("{headline}\n");
     locations.iter().for_each(|name| text += &format!("  {name}\n"));
     if !ghosts.is_empty() {
-        text += "left out, since only checks look at it:\n";
+        text += "ignored, because only checks use it:\n";
         ghosts.iter().for_each(|name| text += &format!("  {name}\n"));
     }
     let json = json!({ "locations": locations, "ghosts": ghosts });
@@ -320,7 +321,8 @@ fn run_text(run: &Run) -> String {
     text
 }
 
-/// Writes a step of a run and its loads and stores, on the same line or, if they do not fit, below it.
+/// Writes a step of a run with its loads and stores, on the same line or, if they do not fit, on
+/// the next line.
 fn run_line(rule: &str, traced: &str, columns: usize) -> String {
     let beside = format!("    {rule:<44} {traced}");
     match traced.is_empty() || beside.chars().count() <= columns {
@@ -334,7 +336,7 @@ pub(super) fn run_json(run: &Run) -> Value {
     run.steps.iter().map(|step| Value::from(step.rule.as_str())).collect()
 }
 
-/// Says what each step of a run loads, stores and orders.
+/// Describes the loads, stores and orderings of each step of a run.
 fn operations(run: &Run) -> impl Iterator<Item = String> + '_ {
     run.steps.iter().map(|step| {
         let mut shown = step.operations.join(" ");
@@ -354,7 +356,7 @@ fn states_and_depth(states: u64, depth: u64) -> String {
     format!("{}, depth {depth}", counted(states as usize, "state"))
 }
 
-/// Says what a state cost.
+/// Describes the memory per state.
 fn cost(progress: &Progress) -> String {
     let states = progress.states.max(1) as f64;
     format!(
@@ -365,7 +367,8 @@ fn cost(progress: &Progress) -> String {
     )
 }
 
-/// Says what compaction may have missed and which symmetry was given up, one line each.
+/// Describes states that compaction may have missed and symmetries that were not used, one line
+/// each.
 fn notes(exploration: &Exploration) -> String {
     let mut text = String::new();
     if let Some(omission) = exploration.omission {
@@ -377,7 +380,7 @@ fn notes(exploration: &Exploration) -> String {
     text
 }
 
-/// Counts for programs.
+/// Returns the counts of an exploration as JSON.
 pub(super) fn counts(exploration: &Exploration) -> Value {
     let progress = &exploration.progress;
     let mut counts = json!({
@@ -404,7 +407,7 @@ pub(super) fn counts(exploration: &Exploration) -> Value {
     counts
 }
 
-/// The progress line on a terminal; nothing in a pipe.
+/// Progress line on a terminal; empty if the output is not a terminal.
 pub(super) struct Line(indicatif::ProgressBar);
 
 impl Line {

@@ -1,9 +1,9 @@
-//! Isolation levels, judged while transactions come.
+//! Judges isolation levels online.
 //!
-//! Transactions go into a [`Window`]. Whenever a quarter of it is new, or a slow stream has brought
-//! something, the window is judged by every level that is not violated yet, certificates included. A
-//! violation is traced back to the transaction with which it is complete, and reported at once with
-//! the smallest part of the window that shows it.
+//! Transactions are added to a [`Window`]. When a quarter of the window is new, or transactions of
+//! a slow stream have waited for a second, the window is judged by every level that is not violated
+//! yet, with certificates. A violation is traced back to the transaction that completes it, and
+//! reported at once with the smallest part of the window that shows it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,38 +20,39 @@ use consistory_verdict::ClientOrder;
 
 use crate::error::CliError;
 
-/// How long each level may take for one window.
+/// Time limit of each level for one window.
 const JUDGEMENT_BUDGET: Duration = Duration::from_secs(10);
 
-/// How long new transactions wait for more before they are judged.
+/// Longest time that new transactions wait before they are judged.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// How many lines a transaction may go without a further operation before it counts as complete.
+/// Number of lines without a further operation after which a transaction counts as complete.
 const MAX_OPEN_LINES: u64 = 1 << 16;
 
-/// What is known about a level.
+/// State of a level.
 #[derive(Debug)]
 pub(crate) struct LevelState {
     pub(crate) level: Level,
     pub(crate) violation: Option<LevelViolation>,
-    /// The windows that were not decided, and why not the last of them.
+    /// Number of windows that were not decided, and the reason for the last one.
     pub(crate) undecided: u64,
     pub(crate) reason: String,
 }
 
-/// The first violation of a level.
+/// First violation of a level.
 #[derive(Clone, Debug)]
 pub(crate) struct LevelViolation {
     pub(crate) pattern: String,
-    /// The session of the transaction that completes the violation, and the line at which it ended.
+    /// Session of the transaction that completes the violation, and the line at which the
+    /// transaction ended.
     pub(crate) session: String,
     pub(crate) line: u64,
-    /// The smallest part that shows the violation, as text, and its explanation.
+    /// Smallest part of the window that shows the violation, as text, and its explanation.
     pub(crate) history: String,
     pub(crate) explanation: String,
 }
 
-/// A transaction whose operations come line by line.
+/// A transaction whose operations arrive line by line.
 #[derive(Debug)]
 struct OpenTransaction {
     name: Option<String>,
@@ -70,7 +71,7 @@ struct RunningCall {
     source: Arc<str>,
 }
 
-/// Judges transactions as they come.
+/// Judges transactions online.
 pub(crate) struct LevelWatcher {
     window: Window,
     order: ClientOrder,
@@ -104,7 +105,7 @@ impl LevelWatcher {
         }
     }
 
-    /// Takes a line; returns the levels that are violated from now on.
+    /// Processes a line; returns the levels that are newly violated.
     pub(crate) fn line(
         &mut self,
         text: &str,
@@ -132,7 +133,8 @@ impl LevelWatcher {
         }
     }
 
-    /// Takes an operation; the transaction before it in its session is complete if it has another name.
+    /// Adds an operation; if it belongs to another transaction, the previous one of its session is
+    /// complete.
     fn operation(
         &mut self,
         fields: &serde_json::Map<String, serde_json::Value>,
@@ -191,7 +193,7 @@ impl LevelWatcher {
         Ok(())
     }
 
-    /// Takes an event of a call of `txn`, or a whole call.
+    /// Processes an event of a call of `txn`, or a complete call.
     fn event(&mut self, text: &str, number: u64, source: &Arc<str>) -> Result<(), CliError> {
         let event = parse_event(text, number, source).map_err(ReadError::Malformed)?;
         let Some(event) = event else { return Ok(()) };
@@ -220,7 +222,7 @@ impl LevelWatcher {
         };
         let Some(call) = self.running.remove(&session) else {
             return Err(CliError::with_hint(
-                format!("{place}: {session} is running no transaction that could end"),
+                format!("{place}: {session} has no running transaction to complete"),
                 "each completion follows its session's invocation",
             ));
         };
@@ -270,7 +272,7 @@ impl LevelWatcher {
         Ok(())
     }
 
-    /// Takes note that a connection is closed: what was open there is complete or indeterminate.
+    /// Records that a connection was closed: its open transactions are complete or indeterminate.
     pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
         let open = self.open.iter().filter(|(_, open)| *open.source == *source);
         for session in open.map(|(session, _)| session.clone()).collect::<Vec<_>>() {
@@ -279,7 +281,7 @@ impl LevelWatcher {
         self.abandon(|call| *call.source == *source)
     }
 
-    /// Lets running calls end as indeterminate.
+    /// Ends some running calls as indeterminate.
     fn abandon(&mut self, which: impl Fn(&RunningCall) -> bool) -> Result<(), CliError> {
         let all = self.running.iter().filter(|(_, call)| which(call));
         for session in all.map(|(session, _)| session.clone()).collect::<Vec<_>>() {
@@ -290,7 +292,7 @@ impl LevelWatcher {
         Ok(())
     }
 
-    /// Takes the end of the input; returns the levels that are violated from now on.
+    /// Ends the input; returns the levels that are newly violated.
     pub(crate) fn end(&mut self) -> Result<Vec<usize>, CliError> {
         for session in self.open.keys().cloned().collect::<Vec<_>>() {
             self.complete(&session)?;
@@ -304,12 +306,12 @@ impl LevelWatcher {
         self.window.size()
     }
 
-    /// Checks whether every level is violated, so that nothing more can be found.
+    /// Checks whether every level is violated, so that the watch can end.
     pub(crate) fn is_over(&self) -> bool {
         self.levels.iter().all(|state| state.violation.is_some())
     }
 
-    /// Judges the window; returns the levels that are violated from now on.
+    /// Judges the window; returns the levels that are newly violated.
     fn judge(&mut self, sourceless: Sourceless) -> Result<Vec<usize>, CliError> {
         let started = Instant::now();
         let all = self.window.size().kept;
@@ -361,7 +363,8 @@ impl LevelWatcher {
             let history = self.window.history(count, sourceless).map_err(too_large)?;
             Ok(quick.judge(&history)?.iter().any(|verdict| verdict.is_violation()))
         };
-        // A violation of the first transactions is one of all: the first `high` have one.
+        // If a prefix of the transactions has a violation, so has every longer one; the first
+        // `high` have one.
         let (mut low, mut high) = (0, all);
         while low + 1 < high {
             let middle = low.midpoint(high);

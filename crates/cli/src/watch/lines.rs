@@ -1,9 +1,9 @@
 //! Input lines of `watch`: from standard input, a growing file, or sockets.
 //!
-//! Whoever writes to a socket gets a line back for each line that was taken, `ok`. A client that
-//! waits for it before it makes the call that it announced can be sure that the call comes later
-//! than all that was taken before; and what returned was announced before. So the order in which
-//! lines from several connections are taken can be trusted.
+//! A client that writes to a socket receives `ok` for each line that was processed. If it waits for
+//! `ok` before it makes the announced call, the call comes later than all calls whose returns were
+//! processed before; and calls that returned were announced before. So the order in which lines
+//! from several connections are processed is reliable.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -23,7 +23,7 @@ use crate::reading::{self, Reading};
 
 /// An item of the input.
 pub(crate) enum Incoming {
-    /// A line, where it came from and its number there.
+    /// A line, with its source and its number in the source.
     Line { source: Arc<str>, number: u64, text: String },
     /// The end of a connection.
     Closed { source: Arc<str> },
@@ -33,12 +33,12 @@ pub(crate) enum Incoming {
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Largest number of waiting lines.
 const MAX_WAITING_LINES: usize = 1024;
-/// The longest line, which keeps an endless one from taking all memory.
+/// Longest supported line in bytes, so that an endless line does not use all memory.
 const MAX_LINE_BYTES: u64 = 1 << 26;
 
 type Lines = Box<dyn Iterator<Item = Result<Incoming, CliError>>>;
 
-/// Opens what is to be watched.
+/// Opens the input that is watched.
 pub(crate) fn lines(args: &WatchArgs) -> Result<Lines, CliError> {
     match (&args.listen, &args.path) {
         (Some(address), _) => listen(address, args.until_idle),
@@ -60,7 +60,7 @@ struct Growing<R> {
     input: R,
     source: Arc<str>,
     number: u64,
-    /// The part of the next line that was read.
+    /// Part of the next line that was read.
     partial: Vec<u8>,
     /// Number of bytes that were read.
     taken: u64,
@@ -86,7 +86,7 @@ impl<R: BufRead> Growing<R> {
         incoming(&self.source, self.number, bytes)
     }
 
-    /// Reads on, and returns whether a line is complete.
+    /// Reads further bytes, and returns whether a line is complete.
     fn read(&mut self) -> Result<bool, CliError> {
         let idle_since = Instant::now();
         loop {
@@ -111,7 +111,7 @@ impl<R: BufRead> Growing<R> {
             let Some(path) = self.follow.as_ref().filter(|_| !is_over) else {
                 return Ok(!self.partial.is_empty());
             };
-            // What is written to it now would be taken for the middle of what was there.
+            // Further text would be mistaken for the continuation of the old content.
             if std::fs::metadata(path).is_ok_and(|known| known.len() < self.taken) {
                 return Err(CliError::with_hint(
                     format!("{} has become shorter than what was read of it", self.source),
@@ -155,15 +155,15 @@ type Sender = SyncSender<Result<Incoming, CliError>>;
 fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError> {
     let (sender, receiver) = sync_channel(MAX_WAITING_LINES);
     let failed = |error| CliError::Io { what: format!("cannot listen at {address}"), error };
-    // A path has a slash, which an address has not.
+    // A path contains a slash, which an address does not.
     let mut socket = None;
     if address.contains('/') {
         let path = Path::new(address);
-        // Nothing is removed that was there before, not even a socket that nobody listens at.
+        // Existing files are not removed, not even an unused socket.
         if std::fs::symlink_metadata(path).is_ok() {
             return Err(CliError::with_hint(
-                format!("cannot listen at {address}: there is something already"),
-                "choose another path, or remove what is there",
+                format!("cannot listen at {address}: the path already exists"),
+                "choose another path, or remove the existing file",
             ));
         }
         listen_unix(path, sender).map_err(failed)?;
@@ -206,11 +206,11 @@ fn listen_unix(_: &Path, _: Sender) -> io::Result<()> {
 
 /// Prints the address, so that the caller knows when to connect.
 fn announce(address: &str) {
-    // Nobody is left to tell when standard error is gone.
+    // If standard error is closed, the message is lost.
     let _ = writeln!(io::stderr(), "listening at {address}");
 }
 
-/// Reads the lines of a connection, in a thread of its own.
+/// Reads the lines of a connection on a separate thread.
 fn serve(
     connection: usize,
     lines: impl Read + Send + 'static,
@@ -222,8 +222,8 @@ fn serve(
         let mut connection = Growing::new(BufReader::new(lines), Arc::clone(&source), None, None);
         let mut has_reader = true;
         loop {
-            // A client that crashes resets its connection, or leaves a line unfinished: that is the
-            // end of its lines, and nobody else's.
+            // A client that crashes resets its connection, or leaves a line incomplete: this ends
+            // only its own lines.
             match connection.read() {
                 Ok(true) if connection.partial.ends_with(b"\n") => {}
                 Err(error @ CliError::Usage { .. }) => {
@@ -243,13 +243,13 @@ fn serve(
         let _ = sender.send(Ok(Incoming::Closed { source }));
     });
     if let Err(error) = started {
-        // The client finds its connection closed before anything of it was taken.
-        let what = format!("connection {connection} is refused, no thread for it");
+        // The client finds its connection closed before any line was processed.
+        let what = format!("connection {connection} is refused: no thread can be started");
         report(&CliError::Io { what, error });
     }
 }
 
-/// The file of the Unix socket that was created here, which is removed with its listener.
+/// The file of the Unix socket created here, which is removed with its listener.
 struct Socket {
     path: PathBuf,
     /// Device and number of the file.
@@ -275,7 +275,7 @@ impl Socket {
 
 impl Socket {
     fn remove(&self) {
-        // Somebody may have removed it, and put something else there.
+        // The file may have been replaced in the meantime.
         if identity(&self.path) == Some(self.identity) {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -294,7 +294,7 @@ impl Drop for Received {
 struct Received {
     receiver: Receiver<Result<Incoming, CliError>>,
     until_idle: Option<Duration>,
-    /// The socket that is removed at the end.
+    /// Socket that is removed at the end.
     socket: Option<Arc<Socket>>,
 }
 

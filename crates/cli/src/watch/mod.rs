@@ -1,5 +1,5 @@
-//! `consistory watch`: judges an object's calls or transactions as they come, and stops at the first
-//! call that nothing explains, or when every isolation level is violated.
+//! `consistory watch`: judges an object's calls or transactions online, and stops at the first call
+//! that nothing explains, or when every isolation level is violated.
 
 mod levels;
 mod lines;
@@ -19,7 +19,7 @@ use levels::{LevelState, LevelWatcher};
 use lines::{Incoming, lines};
 use watcher::{Finding, Summary, Watcher};
 
-/// How many whole calls wait for one that ends later, and how many transactions are kept.
+/// Number of complete calls that wait for one that ends later, and number of transactions kept.
 const DEFAULT_WAITING_CALLS: usize = 1000;
 const DEFAULT_KEPT_TRANSACTIONS: usize = 10_000;
 
@@ -63,7 +63,7 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
     })
 }
 
-/// Judges isolation levels of transactions as they come.
+/// Judges isolation levels of transactions online.
 fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     let mut levels = Vec::new();
     for name in &args.model {
@@ -121,7 +121,7 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     })
 }
 
-/// Shows what is known about a level.
+/// Describes the state of a level.
 fn level_text(state: &LevelState, watcher: &LevelWatcher, format: OutputFormat) -> String {
     let id = state.level.id();
     let size = watcher.size();
@@ -180,7 +180,8 @@ fn level_text(state: &LevelState, watcher: &LevelWatcher, format: OutputFormat) 
     }
 }
 
-/// Says how much was seen, and what only a check of the whole recording can find.
+/// Describes the extent of the input, and the violations that only a check of the whole recording
+/// can find.
 fn level_summary(watcher: &LevelWatcher, capacity: usize) -> String {
     let (transactions, lines) = (watcher.transactions, watcher.lines);
     let size = watcher.size();
@@ -196,7 +197,7 @@ fn level_summary(watcher: &LevelWatcher, capacity: usize) -> String {
     text
 }
 
-/// Shows what was found to people.
+/// Describes the finding as text.
 fn page(finding: Option<&Finding>, summary: &Summary) -> String {
     let Summary { operations, lines, most, given_up, overdue, .. } = summary;
     let plural = |count: &u64, what: &str| match count {
@@ -237,11 +238,11 @@ fn page(finding: Option<&Finding>, summary: &Summary) -> String {
                 text += &format!("Running at that time: {}.\n", escaped(&running.join(", ")));
             }
             text + &match explained {
-                // Calls were judged without configurations.
+                // Without configurations, their number is not shown.
                 0 => format!("({seen})\n"),
                 &explained => {
                     let explained = plural(&(explained as u64), "configuration");
-                    format!("({seen}; up to then {explained} explained it all)\n")
+                    format!("({seen}; {explained} explained the calls before)\n")
                 }
             }
         }
@@ -259,7 +260,7 @@ pub(crate) fn json_value(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Shows what was found as a line of JSON.
+/// Describes the finding as a line of JSON.
 fn json(finding: Option<&Finding>, summary: &Summary) -> String {
     let list = |items: Vec<String>| format!("[{}]", items.join(","));
     let found = match finding {

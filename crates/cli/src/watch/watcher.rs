@@ -11,15 +11,15 @@ use rustc_hash::FxHashMap;
 
 use crate::error::CliError;
 
-/// Why the watch ended.
+/// Reason why the watch ended.
 pub(crate) enum Finding {
     /// A return that nothing explains.
     Violation {
-        /// The operation's reference.
+        /// Reference of the operation.
         operation: String,
-        /// The call and what it returned.
+        /// The call and its return value.
         call: String,
-        /// The line of its return.
+        /// Line of its return.
         line: u64,
         /// Values that it could have returned.
         possible: Vec<Value>,
@@ -28,11 +28,11 @@ pub(crate) enum Finding {
         /// Number of configurations before.
         explained: usize,
     },
-    /// There are too many explanations to keep.
+    /// There are too many configurations to keep.
     Undecided {
-        /// The operation at whose return that was.
+        /// Operation at whose return this happened.
         operation: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
@@ -41,12 +41,12 @@ pub(crate) enum Finding {
 pub(crate) struct Summary {
     pub(crate) operations: u64,
     pub(crate) lines: u64,
-    /// The most configurations at a time, and those that are kept in the end.
+    /// Largest number of configurations at a time, and number kept at the end.
     pub(crate) most: usize,
     pub(crate) kept: usize,
-    /// The calls that are kept in the end.
+    /// Number of calls kept at the end.
     pub(crate) calls: usize,
-    /// The calls that were given up, and those whose returns were not looked at.
+    /// Number of calls given up, and number of calls whose returns were ignored.
     pub(crate) given_up: u64,
     pub(crate) overdue: u64,
 }
@@ -71,7 +71,7 @@ enum Happens {
     End,
 }
 
-/// A call that was recorded whole and is not judged yet.
+/// A completely recorded call that is not judged yet.
 struct Waiting {
     session: String,
     method: String,
@@ -82,27 +82,27 @@ struct Waiting {
     running: Option<Running>,
 }
 
-/// Largest number of known sessions, unless more are running calls.
+/// Largest number of known sessions, unless more have running calls.
 const MAX_KNOWN_SESSIONS: usize = 1 << 16;
 
-/// Judges lines as they come.
+/// Judges lines online.
 pub(crate) struct Watcher {
     online: Online,
-    /// The running call of each session, and how many calls it has made.
+    /// Running call of each session, and the number of calls that it has made.
     sessions: FxHashMap<String, (Option<Running>, u64)>,
     most_sessions: usize,
     operations: u64,
     lines: u64,
-    /// Whether lines are whole calls, once one was seen.
+    /// Whether lines are complete calls; known after the first line.
     is_whole: Option<bool>,
     window: usize,
     due: BinaryHeap<Due>,
     waiting: FxHashMap<u64, Waiting>,
-    /// The ends of the last lines, as many as the window has.
+    /// Ends of the last lines, up to the size of the window.
     ends: VecDeque<i64>,
     /// Time up to which all events are judged.
     judged: Option<i64>,
-    /// The last calls that returned and are not judged yet: what each is, and the line.
+    /// Last calls that returned and are not judged yet.
     unjudged: VecDeque<Returned>,
 }
 
@@ -231,7 +231,7 @@ impl Watcher {
         }
     }
 
-    /// Judges what was recorded whole and happened up to a time.
+    /// Judges the completely recorded events up to a time.
     fn judge_until(
         &mut self,
         until: Option<i64>,
@@ -285,7 +285,8 @@ impl Watcher {
             error => CliError::usage(format!("{place}: {error}")),
         })?;
         if self.sessions.len() > self.most_sessions {
-            // Sessions under ever new names; one that comes back is counted from 0 again.
+            // New session names keep arriving; a session that returns later is counted from 0
+            // again.
             self.sessions.retain(|_, (running, _)| running.is_some());
             self.most_sessions = MAX_KNOWN_SESSIONS.max(2 * self.sessions.len());
         }
@@ -299,8 +300,7 @@ impl Watcher {
         Ok(Running { id, operation, call, source: "".into() })
     }
 
-    /// Records that a connection is closed: the calls that were announced there and have not returned
-    /// become indeterminate.
+    /// Records that a connection was closed: its running calls become indeterminate.
     pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
         for (slot, _) in self.sessions.values_mut() {
             if let Some(running) = slot.take_if(|running| *running.source == *source) {
@@ -314,7 +314,7 @@ impl Watcher {
         let slot = self.sessions.get_mut(session).and_then(|(running, _)| running.take());
         slot.ok_or_else(|| {
             CliError::with_hint(
-                format!("{place}: {session} is running no call that could end"),
+                format!("{place}: {session} has no running call to complete"),
                 "each completion follows its session's invocation",
             )
         })
@@ -341,7 +341,7 @@ impl Watcher {
         Ok(finding)
     }
 
-    /// Describes what was found after the return of `last`.
+    /// Describes the finding after the return of `last`.
     fn finding(
         &self,
         found: Result<Option<Inexplicable>, OnlineError>,
@@ -367,7 +367,7 @@ impl Watcher {
         let others = self.sessions.values().filter_map(|(running, _)| running.as_ref());
         let mut running: Vec<String> = waiting.chain(others).map(shown).collect();
         running.sort();
-        // What runs now is not what ran then.
+        // The calls running now are not those that were running then.
         if returned.operation != last {
             running.clear();
         }
@@ -382,7 +382,7 @@ impl Watcher {
     }
 }
 
-/// An error that only a defect causes: every call that ends here was taken before.
+/// Returns an error that only a defect can cause: every call that ends here was accepted before.
 fn broken(place: &str, error: &OnlineError) -> CliError {
     CliError::with_hint(format!("{place}: {error}"), "this is a bug in Consistory")
 }

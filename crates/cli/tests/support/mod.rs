@@ -1,4 +1,4 @@
-//! Running the binary in a folder of its own.
+//! Runs the binary in a temporary folder.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
@@ -51,12 +51,12 @@ for chunk in re.findall('id=\"chunk-[0-9]+\">([^<]*)<', open(sys.argv[1]).read()
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs the binary here with arguments separated by spaces.
+    /// Runs the binary in the folder, with arguments separated by spaces.
     pub fn run(&self, args: &str) -> Ran {
         self.run_with(args, b"")
     }
 
-    /// Runs the binary here with something on standard input.
+    /// Runs the binary in the folder with a standard input.
     pub fn run_with(&self, args: &str, input: &[u8]) -> Ran {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
@@ -71,8 +71,8 @@ for chunk in re.findall('id=\"chunk-[0-9]+\">([^<]*)<', open(sys.argv[1]).read()
         }
     }
 
-    /// Runs the binary here on a terminal of some columns; returns the lines that it shows, without
-    /// their colours.
+    /// Runs the binary in the folder on a terminal with a given width; returns the lines that it
+    /// shows, without colours.
     pub fn run_on_terminal(&self, args: &str, columns: u16) -> Vec<String> {
         const RUN: &str = "import fcntl, os, pty, re, struct, sys, termios
 pid, terminal = pty.fork()
@@ -119,7 +119,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a run gave.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,

@@ -5,7 +5,7 @@ use consistory_spec::Family;
 
 use super::NamedObject;
 
-/// The methods of an object that consists of registers.
+/// Methods of an object that consists of registers.
 struct Registers {
     /// Name of the reading method.
     read: &'static str,
@@ -13,20 +13,19 @@ struct Registers {
     write: &'static str,
     /// Whether the first argument is a key.
     is_keyed: bool,
-    /// Whether a write returns the value that it overwrites, if it returns one.
+    /// Whether a write that returns a value returns the one that it overwrites.
     returns_old: bool,
     initial: Value,
 }
 
 impl NamedObject {
-    /// Converts a history of calls to reads and writes, if it consists of nothing but reads and
-    /// writes of one register, or of registers by key: calls of `register`, and `get` and `put` of
-    /// `kv` and `map`.
+    /// Converts a history of calls to reads and writes, if all calls read or write one register or
+    /// one register per key: calls of `register`, and `get` and `put` of `kv` and `map`.
     ///
     /// Returns `None` for any other history. A call that never returned gets an unknown status, and
     /// so does a read whose result was not recorded.
     pub fn as_registers(&self, history: &History) -> Option<History> {
-        // The object with the initial values of this history.
+        // The object must start with the initial values of this history.
         let (None, started) = self.clone().as_calls(history).ok()? else { return None };
         let registers = started.registers()?;
         if !history.finals().is_empty() || history.first_long_transaction().is_some() {
@@ -56,7 +55,7 @@ impl NamedObject {
                     status = Status::Unknown;
                 }
                 let returns = call.returns.map(|returns| history.value(returns));
-                // Methods have other names, such as `read` for `get`.
+                // A method may have an alternative name, such as `read` for `get`.
                 let method = self.known_method(&call.method).ok()?;
                 let action = match (&*method, rest) {
                     (method, []) if method == registers.read => {
@@ -87,7 +86,7 @@ impl NamedObject {
         b.finish().ok()
     }
 
-    /// Returns the registers that the object consists of, if it does.
+    /// Returns the registers of the object, if it consists of registers.
     fn registers(&self) -> Option<Registers> {
         let keyed = |returns_old, initial| Registers {
             read: "get",

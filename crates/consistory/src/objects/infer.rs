@@ -1,4 +1,4 @@
-//! Infers the object of a history of calls: its file names it, or only one object fits.
+//! Infers the object of a history of calls: the file names it, or only one object fits.
 
 use std::io::{self, BufRead, Read};
 use std::path::Path;
@@ -10,8 +10,8 @@ use consistory_spec::{Fit, catalogue, fitting_object, why_none_fits};
 use super::NamedObject;
 use crate::Error;
 
-/// Finds the object of a history: a comment at the start of its file names it, or it is the only
-/// ready object that fits every call and every return value.
+/// Finds the object of a history: a comment at the start of the file names it, or it is the only
+/// built-in object that fits every call and every return value.
 pub(crate) fn of_history(source: &str, history: &History) -> Result<NamedObject, Error> {
     if let Some(name) = object_in_comment(&source_path(source)) {
         return NamedObject::load(&name);
@@ -31,7 +31,7 @@ pub(crate) fn of_history(source: &str, history: &History) -> Result<NamedObject,
     }
 }
 
-/// Returns the object that a comment at the start of a file names; paths are relative to the file.
+/// Returns the object named in a comment at the start of a file; paths are relative to the file.
 fn object_in_comment(path: &Path) -> Option<String> {
     let file = std::fs::File::open(path).ok().filter(|_| path.is_file())?;
     let lines = io::BufReader::new(file.take(1 << 16)).lines();

@@ -10,12 +10,12 @@ use consistory_spec::{Method, Object, StartError, find, started};
 
 use crate::Error;
 
-/// An object and its name in reports.
+/// An object with its name in reports.
 #[derive(Clone)]
 pub struct NamedObject {
     name: Arc<str>,
     object: Arc<dyn Object>,
-    /// Whether the object comes with Consistory.
+    /// Whether the object is built in.
     is_ready: bool,
 }
 
@@ -31,7 +31,8 @@ impl NamedObject {
         NamedObject { name: name.into(), object, is_ready: false }
     }
 
-    /// Finds a ready object by its name, such as `queue` or `register(0)`, or reads an object file.
+    /// Finds a built-in object by its name, such as `queue` or `register(0)`, or reads an object
+    /// file.
     pub fn load(name: &str) -> Result<Self, Error> {
         if name.contains(['/', '\\']) || name.ends_with(".object") {
             let path = Path::new(name);
@@ -45,7 +46,7 @@ impl NamedObject {
         Ok(NamedObject { is_ready: true, ..NamedObject::new(name, object) })
     }
 
-    /// Checks whether the object comes with Consistory.
+    /// Checks whether the object is built in.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
     }

@@ -1,4 +1,4 @@
-//! Histories and certificates from text, and a check that SVG is well-formed.
+//! Builds histories and certificates from text, and checks that SVG is well-formed.
 
 use consistory_history::{Action, History, HistoryBuilder, OpId, Value};
 use consistory_verdict::{Certificate, Edge, Judgement};
@@ -36,11 +36,11 @@ pub(crate) fn history(text: &str) -> History {
     b.finish().expect("the text is a history")
 }
 
-/// Reads edges: a line an edge, `t0:0 po t0:1`, its premises indented below it.
+/// Reads edges: one per line, `t0:0 po t0:1`, with premises indented below.
 pub(crate) fn edges(h: &History, text: &str) -> Vec<Edge> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let spaces = |line: &str| line.len() - line.trim_start().len();
-    // The first line may stand right after the opening quote.
+    // The first line may directly follow the opening quote.
     let least = lines.iter().skip(1).map(|line| spaces(line)).min().unwrap_or(0);
     let indent = |line: &str| spaces(line).max(least);
     fn block(h: &History, lines: &[&str], indent: &dyn Fn(&str) -> usize) -> Vec<Edge> {
@@ -74,9 +74,9 @@ pub(crate) fn violation(pattern: &str, certificate: Certificate) -> Judgement {
     Judgement::Violation { pattern: pattern.into(), certificate: certificate.into() }
 }
 
-/// Builds a history in which sessions pass a message on, and its cycle of causality.
+/// Builds a history in which sessions pass a message around a ring, and its causal cycle.
 ///
-/// Session i reads what session i - 1 wrote before it writes itself, all around.
+/// Session i reads the value written by session i - 1 before it writes itself.
 #[allow(dead_code)]
 pub(crate) fn ring(sessions: usize) -> (History, Judgement) {
     let mut text = String::new();

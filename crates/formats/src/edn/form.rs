@@ -1,4 +1,4 @@
-//! Forms, their places, and the values that they stand for.
+//! Forms, their positions, and their values.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use consistory_history::Value;
 use crate::hist::MAX_NESTING;
 use crate::parse::{Fault, beyond_i64};
 
-/// Where a form starts: a line, and the bytes of it that are marked.
+/// Start of a form: a line, and the bytes of it that are marked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) line: u64,
@@ -16,20 +16,20 @@ pub(crate) struct Place {
     pub(crate) end: usize,
 }
 
-/// A form and its place.
+/// A form and its position.
 #[derive(Debug)]
 pub(crate) struct Form {
     pub(crate) kind: Kind,
     pub(crate) place: Place,
 }
 
-/// What a form is.
+/// Kind and content of a form.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Nil,
     Bool(bool),
     Int(i64),
-    /// A number that is no 64-bit integer: a fraction, a ratio, a larger integer.
+    /// A number that is not a 64-bit integer: a fraction, a ratio, a larger integer.
     Number(Box<str>),
     /// A text or a character.
     Text(Box<str>),
@@ -37,12 +37,12 @@ pub(crate) enum Kind {
     Symbol(Arc<str>),
     /// A list, vector or set.
     Sequence(Vec<Form>),
-    /// Keys and values in turn.
+    /// Keys and values alternately.
     Map(Vec<Form>),
 }
 
 impl Form {
-    /// Returns the name that a keyword, symbol, text or integer is.
+    /// Returns the name that a keyword, symbol, text or integer stands for.
     pub(crate) fn name(&self) -> Option<String> {
         match &self.kind {
             Kind::Keyword(name) | Kind::Symbol(name) => Some(name.to_string()),
@@ -52,8 +52,8 @@ impl Form {
         }
     }
 
-    /// Returns the value that a form stands for: keywords and fractions are texts, a map is the list
-    /// of its pairs; or what is wrong, and where.
+    /// Returns the value of a form, or an error with its position: keywords and fractions become
+    /// texts, a map becomes the list of its pairs.
     pub(crate) fn value(&self) -> Result<Value, (Place, Fault)> {
         self.value_at(0)
     }
@@ -85,13 +85,13 @@ impl Form {
     }
 }
 
-/// Returns whether a number that was no 64-bit integer is a larger one.
+/// Checks whether a number that is not a 64-bit integer is a larger integer.
 fn is_whole(number: f64) -> bool {
     number.fract() == 0.0 && number.abs() >= 9.0e18
 }
 
-/// Writes a value so that it is read back as the same: a text that could be a keyword is one only
-/// where the caller says so.
+/// Writes a value so that it is read back unchanged: a text that could be a keyword is written as a
+/// keyword only if the caller requests this.
 pub(crate) fn write_value(value: &Value, out: &mut dyn fmt::Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("nil"),

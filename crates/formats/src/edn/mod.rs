@@ -5,15 +5,15 @@
 //!  #_{:discarded true} #tagged{:process 1, ...}]
 //! ```
 //!
-//! Recorders write one vector of a million maps, or a million maps one after the other, over as
-//! many lines as they like. So the reader is fed lines and hands out each map as soon as it is
-//! closed: what stands directly in a top-level vector or list counts as top-level too, and only
-//! the form under way is held. A form knows its place, and the lines of the form under way are
-//! kept so that an error can show them.
+//! Recorders write one vector of a million maps, or a sequence of a million maps, over any number
+//! of lines. So the reader receives lines and emits each map as soon as it is closed: forms
+//! directly in a top-level vector or list also count as top-level, and only the form that is being
+//! read is held. A form stores its position, and the lines of the form that is being read are kept
+//! for error messages.
 //!
-//! Everything of the notation is read; a tag is left out and the tagged form taken as it is, and
-//! metadata is discarded. The stack of open collections is explicit and bounded, so that no input
-//! overflows ours.
+//! The whole notation is supported; a tag is ignored and the tagged form used instead, and metadata
+//! is discarded. The stack of open collections is explicit and bounded, so that no input overflows
+//! the call stack.
 
 mod form;
 mod reader;

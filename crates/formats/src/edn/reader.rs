@@ -1,4 +1,4 @@
-//! From lines to forms.
+//! Builds EDN forms from lines.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::parse::{Fault, Line, Sink};
 
 /// Reads forms from lines.
 pub(crate) struct Reader {
-    /// What is open, outermost first; the first entry stands for the input itself.
+    /// Open collections, outermost first; the first entry stands for the input itself.
     stack: Vec<Open>,
-    /// How many collections are open that lie too deep to be kept.
+    /// Number of open collections that are nested too deeply to be stored.
     too_deep: usize,
     string: Option<OpenString>,
     kept: Kept,
     words: FxHashSet<Arc<str>>,
-    /// Set to read one form, whole even if it is a vector, and stop after it.
+    /// Whether to read a single form, complete even if it is a vector, and stop after it.
     is_single: bool,
-    /// How many forms were handed out.
+    /// Number of forms emitted.
     count: u64,
 }
 
-/// Reads the form that a line has from `at` on; what stands after it is not looked at.
+/// Reads the form that starts at byte `at` of a line; the text after it is ignored.
 pub(crate) fn form_at(line: Line<'_>, at: usize, sink: &mut Sink) -> Option<Form> {
     let mut reader = Reader { is_single: true, ..Reader::default() };
     let mut found = None;
@@ -37,9 +37,9 @@ struct Open {
     bracket: Bracket,
     place: Place,
     items: Vec<Form>,
-    /// How many of the next forms are to be discarded.
+    /// Number of following forms to discard.
     discarded: usize,
-    /// Whether its forms are handed out one by one.
+    /// Whether its forms are emitted one by one.
     is_stream: bool,
 }
 
@@ -63,28 +63,28 @@ impl Bracket {
     }
 }
 
-/// A text whose end is in a later line.
+/// A text that ends in a later line.
 struct OpenString {
     place: Place,
     text: String,
 }
 
-/// The lines that the form under way began in.
+/// Lines of the form that is being read.
 #[derive(Default)]
 struct Kept {
     lines: Vec<(u64, String)>,
-    /// The line in which the vector around everything was opened, as far as it is shown.
+    /// Line in which the outermost vector was opened, for error messages.
     opener: Option<(u64, String)>,
 }
 
-/// The lines that an error may be in: those of the form under way, and the current one.
+/// Lines that an error may refer to: those of the form that is being read, and the current one.
 pub(crate) struct Lines<'a> {
     kept: &'a Kept,
     current: Line<'a>,
 }
 
 impl Lines<'_> {
-    /// Reports a fault whose span lies in the line of `place`.
+    /// Reports a fault whose span is in the line of `place`.
     pub(crate) fn report(&self, place: Place, fault: Fault, sink: &mut Sink) {
         let is_it = |(number, _): &&(u64, String)| *number == place.line;
         let earlier = self.kept.lines.iter().find(is_it);
@@ -96,14 +96,14 @@ impl Lines<'_> {
         sink.report(Line { number: place.line, text }, fault);
     }
 
-    /// Reports that something is wrong with a form.
+    /// Reports an error about a form.
     pub(crate) fn fault(&self, form: &Form, message: &str, hint: &str, sink: &mut Sink) {
         let fault = Fault::new(form.place.start..form.place.end, message).hint(hint);
         self.report(form.place, fault, sink);
     }
 }
 
-/// What is done with each form.
+/// Function that receives each form.
 type Emit<'a> = &'a mut dyn FnMut(Form, &Lines<'_>, &mut Sink);
 
 impl Default for Reader {
@@ -129,7 +129,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Reads a line; `emit` gets each form that is complete.
+    /// Reads a line; passes each complete form to `emit`.
     pub(crate) fn line(&mut self, line: Line<'_>, sink: &mut Sink, emit: Emit<'_>) {
         self.line_from(line, 0, sink, emit);
     }
@@ -160,7 +160,7 @@ impl Reader {
                 }
                 b'\\' => self.character(line, at, sink, emit),
                 b'#' => self.dispatch(line, at, sink, emit),
-                // Metadata: a form that says something about the next one.
+                // Metadata: a form that annotates the next one.
                 b'^' => {
                     self.discard_next();
                     at + 1
@@ -177,7 +177,7 @@ impl Reader {
         self.keep(line);
     }
 
-    /// Takes the end of the input, after the last line.
+    /// Ends the input after the last line.
     pub(crate) fn end(&mut self, last_line: u64, sink: &mut Sink) {
         let current = Line { number: last_line + 1, text: "" };
         let mut unclosed = Vec::new();
@@ -190,7 +190,7 @@ impl Reader {
             unclosed.push((open.place, message));
         }
         let lines = Lines { kept: &self.kept, current };
-        // The innermost is where to look; the others follow from it.
+        // Only the innermost unclosed collection is reported; the others follow from it.
         if let Some((place, message)) = unclosed.into_iter().next() {
             let fault = Fault::new(place.start..place.end, message).hint("is the input cut off?");
             lines.report(place, fault, sink);
@@ -198,7 +198,7 @@ impl Reader {
         *self = Reader::default();
     }
 
-    /// Keeps a line as long as a form that began in it is under way.
+    /// Keeps a line as long as a form that began in it is being read.
     fn keep(&mut self, line: Line<'_>) {
         let depth = self.stack.iter().take_while(|open| open.is_stream).count();
         let first = match (self.stack.get(depth), &self.string) {
@@ -270,7 +270,7 @@ impl Reader {
         if is_stream || !is_right {
             return;
         }
-        // A form in one line is marked whole.
+        // The whole form is marked if it is in one line.
         let place = match place.line == line.number {
             true => Place { end: at + 1, ..place },
             false => place,
@@ -288,7 +288,7 @@ impl Reader {
         self.add(Form { kind, place }, line, sink, emit);
     }
 
-    /// Puts a form where it belongs.
+    /// Adds a form to the innermost open collection, or emits it.
     fn add(&mut self, form: Form, line: Line<'_>, sink: &mut Sink, emit: Emit<'_>) {
         if self.too_deep > 0 {
             return;
@@ -310,7 +310,7 @@ impl Reader {
         }
     }
 
-    /// Takes a text from `at` on, and returns where the line goes on after it.
+    /// Parses a text that starts at `at`, and returns the position after it.
     fn string(
         &mut self,
         line: Line<'_>,
@@ -350,7 +350,7 @@ impl Reader {
         }
     }
 
-    /// Takes a character: `\a`, `\newline`, `\u0041`.
+    /// Parses a character: `\a`, `\newline`, `\u0041`.
     fn character(&mut self, line: Line<'_>, at: usize, sink: &mut Sink, emit: Emit<'_>) -> usize {
         let rest = &line.text[at + 1..];
         let first = rest.chars().next().map_or(0, char::len_utf8);
@@ -382,7 +382,7 @@ impl Reader {
         end
     }
 
-    /// Takes what `#` starts: a set, a discarded form, a tag.
+    /// Parses what follows `#`: a set, a discarded form, a tag.
     fn dispatch(&mut self, line: Line<'_>, at: usize, sink: &mut Sink, emit: Emit<'_>) -> usize {
         match line.text.as_bytes().get(at + 1) {
             Some(b'{') => self.open(Bracket::Set, line, at..at + 2, sink),
@@ -404,7 +404,7 @@ impl Reader {
         }
     }
 
-    /// Takes a number, a keyword, a symbol or a literal.
+    /// Parses a number, a keyword, a symbol or a literal.
     fn word(&mut self, line: Line<'_>, at: usize, sink: &mut Sink, emit: Emit<'_>) -> usize {
         let rest = &line.text[at..];
         let length = rest.find(is_delimiter).unwrap_or(rest.len()).max(1);
@@ -437,9 +437,9 @@ impl Reader {
         end
     }
 
-    /// Holds each keyword once.
+    /// Returns the shared copy of a keyword.
     fn intern(&mut self, word: &str) -> Arc<str> {
-        /// More different words than any recorder has.
+        /// Largest number of different words that are shared; recorders use far fewer.
         const MAX_WORDS: usize = 100_000;
         match self.words.get(word) {
             Some(word) => Arc::clone(word),
@@ -461,7 +461,8 @@ fn is_delimiter(c: char) -> bool {
     )
 }
 
-/// Reads what stands after a backslash: the character, if there is one, and the bytes taken.
+/// Parses an escape after the backslash; returns the character, or `None` if it is invalid, and its
+/// length in bytes.
 fn escape(rest: &str) -> (Option<char>, usize) {
     let Some(c) = rest.chars().next() else { return (None, 0) };
     let plain = match c {
@@ -482,7 +483,7 @@ fn escape(rest: &str) -> (Option<char>, usize) {
     (Some(plain), 1)
 }
 
-/// Reads a number.
+/// Parses a number.
 fn number(word: &str) -> Option<Kind> {
     let digits = word.strip_suffix('N').unwrap_or(word);
     if let Ok(number) = digits.parse() {
@@ -502,7 +503,7 @@ fn number(word: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    /// Reads a text, and gives the values of its forms and its errors.
+    /// Reads a text; returns the values of its forms and its errors.
     fn read(text: &str) -> (Vec<String>, Vec<String>) {
         let mut reader = Reader::default();
         let mut sink = Sink::new("a.edn".into());

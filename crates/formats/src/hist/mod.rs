@@ -1,4 +1,4 @@
-//! The text notation, one line per session.
+//! The text notation: one line per session.
 //!
 //! ```text
 //! --- message passing          # `---` separates histories and may name the next one
@@ -12,9 +12,9 @@
 //! final: x=2                   # values held in the end
 //! ```
 //!
-//! Names, keys and values that are not plain words or numbers are quoted as in JSON. A call
-//! without `=>` has no recorded return; a method that is named like an operation on registers or
-//! lists needs `=> ?` then.
+//! Names, keys and values other than plain words and numbers are quoted as in JSON. A call without
+//! `=>` has no recorded return; if its method has the name of an operation on registers or lists,
+//! the call needs `=> ?`.
 
 mod read;
 mod token;
@@ -37,7 +37,7 @@ fn looks_like_register(method: &str, args: usize) -> bool {
     }
 }
 
-/// Finds the operation of a register that a call of an unusual name was meant to be.
+/// Returns the operation on a register that is most similar to the name of a call.
 fn misspelt_register(method: &str, args: usize) -> Option<&'static str> {
     let candidates = match args {
         2 => &["r", "w", "read", "write"][..],

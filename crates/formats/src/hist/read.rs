@@ -1,7 +1,7 @@
-//! Reading the text notation.
+//! Reads the text notation.
 //!
-//! Nearly every operation of a large file is `r(key,1)` or `w(key,1)`: [`Hist::quick`] takes those
-//! without a detour, and leaves everything else, errors included, to [`Hist::operation`].
+//! Nearly every operation of a large file is `r(key,1)` or `w(key,1)`: [`Hist::quick`] parses these
+//! on a fast path, and leaves all other operations and all errors to [`Hist::operation`].
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,14 +22,14 @@ use crate::parse::{Cursor, Fault, Line, Parse, Sink, is_space, nearest};
 #[derive(Default)]
 pub(crate) struct Hist {
     builder: HistoryBuilder,
-    /// The arguments of the operation at hand.
+    /// Arguments of the current operation.
     args: Vec<Arg>,
     initial: FxHashSet<KeyId>,
     finals: FxHashSet<KeyId>,
     last_line: u64,
 }
 
-/// Which values a line of bindings gives.
+/// Kind of the values in a line of bindings.
 #[derive(Clone, Copy)]
 enum Bindings {
     Initial,
@@ -82,7 +82,7 @@ impl Hist {
         self.finals.clear();
     }
 
-    /// Takes `---`, and the name of the next history after it.
+    /// Parses `---`, and the name of the next history after it.
     fn separator(&mut self, line: Line<'_>, mut cursor: Cursor<'_>, sink: &mut Sink) {
         self.finish(line, sink);
         let start = cursor.at;
@@ -107,7 +107,7 @@ impl Hist {
         }
     }
 
-    /// Takes `key=value ...`.
+    /// Parses `key=value ...`.
     fn bindings(
         &mut self,
         line: Line<'_>,
@@ -179,7 +179,7 @@ impl Hist {
         Ok(())
     }
 
-    /// Takes what stands after `name:`.
+    /// Parses the operations after `name:`.
     fn operations(
         &mut self,
         line: Line<'_>,
@@ -252,8 +252,8 @@ impl Hist {
         }
     }
 
-    /// Reads `r(key,1)`, `w(key,1)`, `append(key,1)` or `rmw(key,0,1)`, with or without `@3..9`, if
-    /// it is written in the plainest way; otherwise the cursor does not move.
+    /// Parses `r(key,1)`, `w(key,1)`, `append(key,1)` or `rmw(key,0,1)`, with or without `@3..9`,
+    /// if it contains no spaces, quotes or other variations; otherwise the cursor does not move.
     #[inline]
     fn quick(&mut self, cursor: &mut Cursor<'_>) -> Option<(Action, Option<Interval>)> {
         let bytes = cursor.text.as_bytes();
@@ -329,7 +329,7 @@ impl Hist {
         Some((action, time))
     }
 
-    /// Takes any operation, with its return, status and time.
+    /// Parses any operation, with its return, status and time.
     fn operation(&mut self, cursor: &mut Cursor<'_>) -> Result<(Action, Details), Fault> {
         let start = cursor.at;
         let is_quoted = cursor.peek() == b'"';
@@ -378,7 +378,7 @@ impl Hist {
         Ok((action, Details { status, time, transaction: None }))
     }
 
-    /// Takes the arguments up to `)` into `self.args`.
+    /// Parses the arguments up to `)` into `self.args`.
     fn arguments(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
         self.args.clear();
         cursor.skip_spaces();
@@ -400,7 +400,7 @@ impl Hist {
         }
     }
 
-    /// Takes `=> value`; `=> ?` is a return that nobody recorded.
+    /// Parses `=> value`; `=> ?` is a return that was not recorded.
     fn returns(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<Option<ValueId>>, Fault> {
         let mut ahead = *cursor;
         ahead.skip_spaces();
@@ -477,10 +477,10 @@ fn not_an_operation(cursor: &Cursor<'_>, name: &str, span: Range<usize>) -> Faul
     }
 }
 
-/// Finds where to go on after an operation that is malformed at `fault`.
+/// Returns the position at which parsing continues after an operation that is malformed at `fault`.
 fn resume(text: &str, start: usize, fault: usize) -> usize {
     let mut cursor = Cursor { text, at: fault };
-    // `w(x,1 r(y,2)`: the `)` is missing, and the next operation is fine.
+    // In `w(x,1 r(y,2)` the `)` is missing, and the next operation is well-formed.
     if fault > start {
         let mut ahead = cursor;
         if !word(&mut ahead).is_empty() && ahead.peek() == b'(' {
@@ -498,7 +498,7 @@ fn resume(text: &str, start: usize, fault: usize) -> usize {
         cursor.take_while(|c| !c.is_whitespace() && !matches!(c, '[' | ']' | '#'));
         return if cursor.at == start { cursor.here().end } else { cursor.at };
     }
-    // A fault may lie after the closing parenthesis, in the return, the status or the time.
+    // The fault may be after the closing parenthesis, in the return, the status or the time.
     if !text[start..fault].contains(')') {
         loop {
             match cursor.peek() {

@@ -1,4 +1,4 @@
-//! The words of the text notation: names, values, statuses and times.
+//! Tokens of the text notation: names, values, statuses and times.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,21 +7,21 @@ use consistory_history::{HistoryBuilder, Interval, KeyId, Status, Value, ValueId
 
 use crate::parse::{Cursor, Fault, beyond_i64};
 
-/// How deep lists may be nested.
+/// Largest nesting depth of lists.
 pub(crate) const MAX_NESTING: usize = 64;
 
 /// An argument of an operation.
 pub(super) struct Arg {
     pub(super) value: Value,
     pub(super) span: Range<usize>,
-    /// Whether it is a number that only serves as a key.
+    /// Whether the argument is a number that is too large for a value and valid only as a key.
     is_too_large: bool,
 }
 
 const VALUES: &str =
     "a value is an integer, a word, a quoted text, null, true, false or a list `[1,2]`";
 
-/// Takes an argument.
+/// Parses an argument.
 pub(super) fn argument(cursor: &mut Cursor<'_>) -> Result<Arg, Fault> {
     let start = cursor.at;
     let digits = cursor.take_while(|c| c.is_ascii_digit());
@@ -34,7 +34,7 @@ pub(super) fn argument(cursor: &mut Cursor<'_>) -> Result<Arg, Fault> {
     Ok(Arg { value: value(cursor, 0)?, span: start..cursor.at, is_too_large: false })
 }
 
-/// Takes a value.
+/// Parses a value.
 pub(super) fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Fault> {
     let start = cursor.at;
     match cursor.peek() {
@@ -82,8 +82,8 @@ pub(super) fn value(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Faul
     }
 }
 
-/// Takes the rest of a list of integers without spaces, which is what long lists are. Anything else,
-/// errors included, is left alone.
+/// Parses the rest of a list of integers without spaces, the form of most long lists. On anything
+/// else, errors included, the cursor does not move.
 fn quick_integers(cursor: &mut Cursor<'_>) -> Option<Vec<Value>> {
     let bytes = cursor.text.as_bytes();
     let mut at = cursor.at;
@@ -106,7 +106,7 @@ fn quick_integers(cursor: &mut Cursor<'_>) -> Option<Vec<Value>> {
     Some(items)
 }
 
-/// Takes an argument as a key.
+/// Converts an argument to a key.
 pub(super) fn key_of(builder: &mut HistoryBuilder, text: &str, arg: &Arg) -> Result<KeyId, Fault> {
     match &arg.value {
         Value::Str(name) => Ok(builder.key(name)),
@@ -118,7 +118,7 @@ pub(super) fn key_of(builder: &mut HistoryBuilder, text: &str, arg: &Arg) -> Res
     }
 }
 
-/// Takes an argument as a value.
+/// Converts an argument to a value.
 pub(super) fn value_of(
     builder: &mut HistoryBuilder,
     text: &str,
@@ -130,7 +130,7 @@ pub(super) fn value_of(
     Ok(builder.value(arg.value))
 }
 
-/// Takes `name:`.
+/// Parses `name:`.
 pub(super) fn session_name<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, Fault> {
     let start = cursor.at;
     let name = if cursor.peek() == b'"' {
@@ -161,7 +161,7 @@ pub(super) fn session_name<'a>(cursor: &mut Cursor<'a>) -> Result<Cow<'a, str>, 
     Ok(name)
 }
 
-/// Takes a plain word, which may be empty.
+/// Parses a plain word, which may be empty.
 pub(super) fn word<'a>(cursor: &mut Cursor<'a>) -> &'a str {
     let starts = cursor.rest().starts_with(|c: char| c.is_alphabetic() || c == '_');
     if starts { cursor.take_while(is_word_char) } else { "" }
@@ -176,7 +176,7 @@ pub(super) fn is_word_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'/' | b'$')
 }
 
-/// Takes an integer of at most 18 digits, which can't overflow.
+/// Parses an integer of at most 18 digits, which can't overflow.
 #[inline]
 pub(super) fn quick_integer(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let is_negative = bytes.get(*at) == Some(&b'-');
@@ -193,7 +193,7 @@ pub(super) fn quick_integer(bytes: &[u8], at: &mut usize) -> Option<i64> {
     (*at > start).then_some(if is_negative { -value } else { value })
 }
 
-/// Takes an integer that a word does not go on after.
+/// Parses an integer that is not followed by another character of a word.
 fn integer(cursor: &mut Cursor<'_>) -> Result<i64, Fault> {
     let start = cursor.at;
     cursor.eat("-");
@@ -208,7 +208,7 @@ fn integer(cursor: &mut Cursor<'_>) -> Result<i64, Fault> {
     text.parse().map_err(|_| beyond_i64(start..cursor.at, text))
 }
 
-/// Takes a quoted text.
+/// Parses a quoted text.
 pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Result<String, Fault> {
     let start = cursor.at;
     let Some(end) = text_end(cursor.text, start) else {
@@ -220,7 +220,7 @@ pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Result<String, Fault> {
     serde_json::from_str(text).map_err(|_| {
         Fault::new(
             start..cursor.at,
-            "this text holds an escape or a control character that JSON does not have",
+            "this text contains an escape or a control character that JSON does not have",
         )
         .hint("escapes are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u0000")
     })
@@ -239,7 +239,7 @@ pub(super) fn text_end(text: &str, start: usize) -> Option<usize> {
     }
 }
 
-/// Takes `!` or `?`.
+/// Parses `!` or `?`.
 pub(super) fn status(cursor: &mut Cursor<'_>) -> Option<Status> {
     let mut ahead = *cursor;
     ahead.skip_spaces();
@@ -252,7 +252,7 @@ pub(super) fn status(cursor: &mut Cursor<'_>) -> Option<Status> {
     Some(status)
 }
 
-/// Takes a status and a time, in either order.
+/// Parses a status and a time, in either order.
 pub(super) fn suffixes(cursor: &mut Cursor<'_>) -> Result<(Status, Option<Interval>), Fault> {
     let (mut found_status, mut time) = (None, None);
     loop {
@@ -278,7 +278,7 @@ pub(super) fn suffixes(cursor: &mut Cursor<'_>) -> Result<(Status, Option<Interv
     }
 }
 
-/// Takes `3..9` or `3..`.
+/// Parses `3..9` or `3..`.
 fn interval(cursor: &mut Cursor<'_>) -> Result<Interval, Fault> {
     let from = cursor.at;
     let start = cursor.integer()?;
@@ -301,7 +301,7 @@ fn interval(cursor: &mut Cursor<'_>) -> Result<Interval, Fault> {
     }
 }
 
-/// Takes the rest of a line, in which only a comment may stand.
+/// Checks that the rest of a line is empty or a comment.
 pub(super) fn nothing_more(cursor: &mut Cursor<'_>) -> Result<(), Fault> {
     cursor.skip_spaces();
     match cursor.peek() {

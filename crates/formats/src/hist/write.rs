@@ -1,4 +1,4 @@
-//! Writing the text notation.
+//! Writes the text notation.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -41,8 +41,8 @@ pub(crate) fn write_separator(name: Option<&str>, out: &mut dyn io::Write) -> io
 
 const NO_ERROR: &str = "writing to a string does not fail";
 
-/// Iterates over the initial values that must be written: those that are not the default, and those
-/// of keys that no operation mentions.
+/// Iterates over the initial values that must be written: those that differ from the default, and
+/// those of keys that no operation mentions.
 fn initial(history: &History) -> impl Iterator<Item = (KeyId, ValueId)> + use<'_> {
     let mut is_mentioned = vec![false; history.key_count()];
     for op in history.ops() {
@@ -80,7 +80,7 @@ fn bindings(
 
 fn write_session(history: &History, session: SessionId, text: &mut String) -> fmt::Result {
     match history.session_name(session) {
-        // Unquoted, this is a line of bindings.
+        // Without quotes, this would be a line of bindings.
         name @ "final" => write!(text, "\"{name}\":")?,
         name => {
             write_name(name, text)?;

@@ -1,4 +1,4 @@
-//! Histories in EDN, as Jepsen, Knossos and Elle keep them, and Porcupine's key-value logs.
+//! Histories in EDN, as written by Jepsen, Knossos and Elle, and Porcupine's key-value logs.
 //!
 //! ```text
 //! {:type :invoke, :f :cas, :value [1 4], :process 101, :time 9}
@@ -7,9 +7,9 @@
 //! {:process 0, :type :ok, :f :txn, :value [[:append 255 8] [:r 253 [1 3 4]]], :index 3}
 //! ```
 //!
-//! The file is a vector, a list or bare maps, one map per event; other fields are left out, and so
-//! are the events of the `:nemesis`. [`recorder`](super::recorder) says how events become a history,
-//! and [`shape`](super::shape) how their fields become calls.
+//! The file is a vector, a list or a sequence of maps, one map per event; other fields are ignored,
+//! and so are the events of the `:nemesis`. [`recorder`](super::recorder) builds a history from
+//! events, and [`shape`](super::shape) builds calls from their fields.
 
 use consistory_history::Value;
 
@@ -40,7 +40,7 @@ impl Parse for JepsenEdn {
 
 const EVENT: &str = "an event is {:process 0, :type :invoke, :f :read, :value nil}";
 
-/// The fields of an event that matter.
+/// The fields of an event that are used.
 #[derive(Default)]
 struct Fields<'a> {
     process: Option<&'a Form>,
@@ -52,7 +52,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Collects the fields of a map, and reports those that occur twice.
+    /// Collects the fields of a map, and reports duplicates.
     fn collect(items: &'a [Form], lines: &Lines<'_>, sink: &mut Sink) -> Self {
         let mut fields = Fields::default();
         for pair in items.chunks_exact(2) {
@@ -74,7 +74,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Takes an event, or reports what is wrong with it.
+/// Parses an event, or reports an error.
 fn event(form: &Form, recorder: &mut Recorder, lines: &Lines<'_>, sink: &mut Sink) {
     let Kind::Map(items) = &form.kind else {
         return lines.fault(form, "expected an event, a map", EVENT, sink);
@@ -99,7 +99,7 @@ fn event(form: &Form, recorder: &mut Recorder, lines: &Lines<'_>, sink: &mut Sin
     if sink.diagnostics.count() > before {
         return;
     }
-    // Faults may have values of any kind.
+    // The events of faults may have values of any kind.
     if process.as_deref() == Some("nemesis") {
         return;
     }

@@ -1,13 +1,13 @@
-//! Histories in JSON, as Jepsen and elle-cli have them.
+//! Histories in JSON, as written by Jepsen and elle-cli.
 //!
 //! ```text
 //! [{"process":0,"type":"invoke","f":"txn","value":[["r","x",null],["append","y",1]],"index":0},
 //!  {"process":0,"type":"ok","f":"txn","value":[["r","x",[2,3]],["append","y",1]],"index":1}]
 //! ```
 //!
-//! The file is a list of events, or one event after the other; other fields are left out, and so
-//! are the events of the `"nemesis"`. An object as a value becomes the list of its pairs, as a map
-//! does in EDN. The file is held in memory while it is read.
+//! The file is a list of events, or a sequence of events; other fields are ignored, and so are the
+//! events of the `"nemesis"`. An object as a value becomes the list of its pairs, like a map in
+//! EDN. The file is held in memory while it is read.
 
 use consistory_history::Value;
 use serde_json::value::RawValue;
@@ -70,7 +70,7 @@ fn events(text: &str) -> Result<Vec<&str>, Fault> {
 
 const EVENT: &str = "an event is {\"process\":0,\"type\":\"invoke\",\"f\":\"read\",\"value\":null}";
 
-/// Takes an event, or reports what is wrong with it.
+/// Parses an event, or reports an error.
 fn event(text: &str, recorder: &mut Recorder, document: &mut Document<'_>, sink: &mut Sink) {
     if !text.starts_with('{') {
         return document.fault(text, "expected an event, an object", EVENT, sink);
@@ -136,8 +136,8 @@ fn event(text: &str, recorder: &mut Recorder, document: &mut Document<'_>, sink:
     }
 }
 
-/// Reads a value; an object becomes the list of its pairs, in which keys that are integers are
-/// integers.
+/// Reads a value; an object becomes the list of its pairs, in which keys that look like integers
+/// become integers.
 fn json_value(part: &str, document: &Document<'_>) -> Result<Value, Fault> {
     if !part.contains('{') {
         return value_of(part, document.span(part));

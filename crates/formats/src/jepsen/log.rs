@@ -1,4 +1,4 @@
-//! Jepsen's logs, one event per line.
+//! Jepsen's logs: one event per line.
 //!
 //! ```text
 //! INFO  jepsen.util - 0    :invoke    :cas      [4 3]
@@ -8,12 +8,12 @@
 //! ```
 //!
 //! The text before the process may be missing from all events. If the first event has it, lines
-//! without it are not events: a test that fails ends its log with the history as its own checker saw
-//! it, in which the same events come again. Lines of other messages, and those of the `:nemesis`,
-//! are left out. Unlike in Jepsen's EDN a `cas` that failed with its pair compared unequal, which is
-//! a return value like any other. Any other operation that failed did not take effect; but one that
-//! failed with a reason such as `:timed-out` in place of its value is taken for indeterminate, which
-//! claims less.
+//! without it are not events: a test that fails ends its log with the history in the form that its
+//! own checker received, in which the same events appear again. Lines with other messages, and
+//! those of the `:nemesis`, are ignored. Unlike in Jepsen's EDN, a `cas` that failed with its pair
+//! as its value compared unequal, which is a return value like any other. Any other operation that
+//! failed did not take effect; but if a reason such as `:timed-out` replaces its value, it is
+//! treated as indeterminate, which is the weaker claim.
 
 use consistory_history::Value;
 
@@ -26,7 +26,7 @@ use crate::parse::{Cursor, Fault, Line, Parse, Sink, nearest};
 pub(crate) struct JepsenLog {
     recorder: Recorder,
     last_line: u64,
-    /// Whether events come from `jepsen.util`, once the first one has shown it.
+    /// Whether events are marked with `jepsen.util`; determined by the first event.
     is_marked: Option<bool>,
 }
 
@@ -47,15 +47,15 @@ impl Parse for JepsenLog {
     }
 }
 
-/// Where the event of a line starts.
+/// Start of the event in a line.
 pub(crate) struct Start {
-    /// Its process.
+    /// Byte offset of its process.
     at: usize,
-    /// Whether the line says that it comes from `jepsen.util`.
+    /// Whether the line is marked with `jepsen.util`.
     is_marked: bool,
 }
 
-/// Finds where the event of a line starts.
+/// Finds the start of the event in a line.
 pub(crate) fn event_start(text: &str) -> Option<Start> {
     let mut at = 0;
     let marker = text.find(MARKER);
@@ -73,7 +73,7 @@ pub(crate) fn event_start(text: &str) -> Option<Start> {
     is_event.then_some(Start { at, is_marked: marker.is_some() })
 }
 
-/// Checks whether a line is a message of Jepsen's, or of the tool that runs it, and not an event.
+/// Checks whether a line is a message of Jepsen, or of the tool that runs it, instead of an event.
 pub(crate) fn is_message(text: &str) -> bool {
     let level = text.split_ascii_whitespace().position(|word| LEVELS.contains(&word));
     let from = level.and_then(|level| text.split_ascii_whitespace().nth(level + 1));
@@ -149,7 +149,7 @@ impl JepsenLog {
     }
 }
 
-/// Takes a keyword, without its colon.
+/// Parses a keyword, without its colon.
 fn keyword<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, std::ops::Range<usize>), Fault> {
     cursor.skip_spaces();
     let start = cursor.at;

@@ -1,9 +1,9 @@
-//! Histories as Jepsen and the tools around it record them.
+//! Histories recorded by Jepsen and related tools.
 //!
 //! Whatever the notation (EDN, JSON or a log), a recording is a sequence of events: a process
 //! invokes an operation, and later the operation is completed by `ok` (it took effect), `fail` (it
-//! did not) or `info` (its outcome is unknown). [`recorder`] turns events into a history, and
-//! [`write`](write()) turns a history into events.
+//! did not) or `info` (its outcome is unknown). [`recorder`] converts events to a history, and
+//! [`write`](write()) converts a history to events.
 
 mod edn;
 mod json;

@@ -1,21 +1,22 @@
-//! From events to a history.
+//! Builds a history from events.
 //!
-//! Events are kept until the input ends, because some questions concern all of them:
+//! Events are stored until the input ends, because some decisions depend on all of them:
 //!
 //! - **Times.** If every event has a time and each is later than the one before, these are the
 //!   times of the history. Otherwise the time of an event is its position among all events, which
-//!   is the order that the recorder vouches for.
-//! - **Completions only.** A recording may leave out the invocations. Then nothing is known about
-//!   times, and the order of a process is the order of its lines.
-//! - **No processes.** An operation without a process is a session of its own, so that no order is
-//!   claimed that nobody recorded. An invocation without a process has to be completed by the next
-//!   event without a process.
-//! - **Transactions.** If every operation is a transaction of reads, writes and appends, the history
-//!   holds transactions; otherwise all operations are calls. A key that was never written reads as
-//!   nil, so 0 is a value like any other.
-//! - **Independent keys.** Jepsen's workloads on many keys wrap each value in a pair, `[key value]`.
-//!   If every read is invoked with `[key nil]` and completed with `[key value]`, and the values of
-//!   all other operations are pairs too, the key becomes the first argument of each call.
+//!   is the order in which they were recorded.
+//! - **Completions only.** A recording may leave out the invocations. Then no times are known, and
+//!   the order of a process is the order of its lines.
+//! - **No processes.** An operation without a process is a session of its own, because its order
+//!   relative to other operations was not recorded. An invocation without a process must be
+//!   completed by the next event without a process.
+//! - **Transactions.** If every operation is a transaction of reads, writes and appends, the
+//!   history consists of transactions; otherwise all operations are calls. A key that was never
+//!   written reads as nil, so 0 is a value like any other.
+//! - **Independent keys.** Jepsen's workloads on many keys wrap each value in a pair,
+//!   `[key value]`. If every read is invoked with `[key nil]` and completed with `[key value]`, and
+//!   the values of all other operations are pairs too, the key becomes the first argument of each
+//!   call.
 
 use consistory_history::{
     Action, Call, Details, History, HistoryBuilder, Interval, SessionId, Status, Value,
@@ -27,21 +28,21 @@ use super::shape::{self, CallShape};
 use crate::limits::Limits;
 use crate::parse::{Fault, Line, Sink};
 
-/// What an event says about an operation.
+/// Type of an event: the state of its operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EventType {
-    /// It begins.
+    /// The operation starts.
     Invoke,
-    /// It took effect.
+    /// The operation took effect.
     Ok,
-    /// It did not take effect.
+    /// The operation did not take effect.
     Fail,
-    /// Its outcome is unknown.
+    /// The outcome of the operation is unknown.
     Info,
 }
 
 impl EventType {
-    /// The names of all types.
+    /// Names of all types.
     pub(crate) const NAMES: [&str; 4] = ["invoke", "ok", "fail", "info"];
 
     /// Finds a type by its name.
@@ -67,11 +68,11 @@ pub(crate) struct Event {
     pub(crate) key: Option<Value>,
     pub(crate) value: Value,
     pub(crate) time: Option<i64>,
-    /// The line in which the event begins.
+    /// Number of the line in which the event begins.
     pub(crate) line: u64,
 }
 
-/// Why an event does not fit the ones before it, and which part of it is at fault.
+/// Reason why an event does not fit the previous ones, and the part of it that is wrong.
 #[derive(Debug)]
 pub(crate) struct Misfit {
     pub(crate) part: Part,
@@ -93,23 +94,23 @@ impl Misfit {
     }
 }
 
-/// How an operation ended.
+/// Outcome of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
     Ok,
     Fail,
     Info,
-    /// Nothing more was heard of it.
+    /// The recording ends without a completion.
     Missing,
 }
 
-/// An operation whose events were paired.
+/// An operation whose events have been paired.
 struct Recorded {
     session: SessionId,
     f: String,
     key: Option<Value>,
     invoked: Value,
-    /// The value of the completion, if there was one.
+    /// Value of the completion, if there was one.
     completed: Option<Value>,
     ending: Ending,
     start: Stamp,
@@ -117,7 +118,7 @@ struct Recorded {
     line: u64,
 }
 
-/// When an event happened.
+/// Position and time of an event.
 #[derive(Clone, Copy)]
 struct Stamp {
     position: i64,
@@ -130,12 +131,12 @@ pub(crate) struct Recorder {
     sessions: FxHashMap<String, SessionId>,
     names: Vec<String>,
     operations: Vec<Recorded>,
-    /// The operation that each session has under way.
+    /// Pending operation of each session.
     under_way: Vec<Option<usize>>,
-    /// The operation under way whose process is not given.
+    /// Pending operation without a process.
     anonymous: Option<usize>,
     events: i64,
-    /// The time of the last event, while times increase.
+    /// Time of the last event, as long as times increase.
     last_time: Option<i64>,
     has_unordered_times: bool,
     invocations: bool,
@@ -146,7 +147,7 @@ const ONE_AT_A_TIME: &str =
     "a process performs one operation at a time, and ends one whose outcome is unknown with info";
 
 impl Recorder {
-    /// Takes the next event.
+    /// Adds the next event.
     pub(crate) fn event(&mut self, event: Event) -> Result<(), Misfit> {
         if event.process.as_deref() == Some("nemesis") {
             return Ok(());
@@ -176,7 +177,7 @@ impl Recorder {
                     let line = self.operations[earlier].line;
                     return Err(Misfit::new(
                         Part::Process,
-                        format!("process {process} has an operation under way already"),
+                        format!("process {process} already has a pending operation"),
                         format!("it was invoked in line {line}; {ONE_AT_A_TIME}"),
                     ));
                 }
@@ -188,7 +189,7 @@ impl Recorder {
                     let line = self.operations[earlier].line;
                     return Err(Misfit::new(
                         Part::Whole,
-                        "the process is missing, and another operation without one is under way",
+                        "the process is missing, and another operation without a process is pending",
                         format!("it was invoked in line {line}; give every event its process"),
                     ));
                 }
@@ -236,7 +237,7 @@ impl Recorder {
                 "an operation is completed by its own name",
             ));
         }
-        // An operation whose outcome is unknown does not end, so the time of its event is not used.
+        // An indeterminate operation does not end, so the time of its event is ignored.
         let stamp = match ending {
             Ending::Info => {
                 self.events += 1;
@@ -251,13 +252,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes a completion of an operation that was not invoked.
+    /// Adds a completion of an operation that was not invoked.
     fn complete_alone(&mut self, event: Event, ending: Ending) -> Result<(), Misfit> {
         if self.invocations {
             let process = event.process.as_deref().map_or(String::new(), |p| format!(" {p}"));
             return Err(Misfit::new(
                 Part::Process,
-                format!("process{process} has no operation under way that could end"),
+                format!("process{process} has no pending operation to complete"),
                 "each completion follows its process's invocation",
             ));
         }
@@ -282,7 +283,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Returns the name and value with which a process invoked the operation that it has under way.
+    /// Returns the name and value of the pending operation of a process.
     pub(crate) fn under_way(&self, process: &str) -> Option<(&str, &Value)> {
         let session = self.sessions.get(process)?;
         let operation = &self.operations[self.under_way[session.index()]?];
@@ -300,7 +301,7 @@ impl Recorder {
         session
     }
 
-    /// Adds a session for an operation whose process is not given.
+    /// Adds a session for an operation without a process.
     fn fresh_session(&mut self) -> SessionId {
         let mut number = self.names.len();
         while self.sessions.contains_key(&number.to_string()) {
@@ -322,7 +323,7 @@ impl Recorder {
         Stamp { position, time }
     }
 
-    /// Takes the end of the input.
+    /// Ends the input.
     pub(crate) fn end(&mut self, sink: &mut Sink, line: Line<'_>) {
         let recorder = std::mem::take(self);
         if recorder.operations.is_empty() {
@@ -339,7 +340,7 @@ impl Recorder {
         }
     }
 
-    /// Builds the history, or returns the line of an operation and what is wrong with it.
+    /// Builds the history, or returns the line of an invalid operation with an error message.
     fn build(self, limits: &Limits) -> Result<History, (u64, String)> {
         let has_times = !self.has_unordered_times;
         let is_keyed = is_keyed(&self.operations);
@@ -348,7 +349,7 @@ impl Recorder {
         for name in &self.names {
             builder.session(name);
         }
-        // In the order of their positions within each session.
+        // Operations are ordered by their positions within each session.
         for operation in &self.operations {
             if !limits.has_time() {
                 break;
@@ -367,7 +368,7 @@ impl Recorder {
             let CallShape { method, args, returns } = operation.shape(is_keyed);
             let status = match operation.ending {
                 Ending::Fail => Status::Fail,
-                // A call without an end is pending; one without any time has to say so.
+                // A call without an end is pending; without any time, this needs the status.
                 Ending::Info | Ending::Missing if time.is_none() => Status::Unknown,
                 _ => Status::Ok,
             };

@@ -1,4 +1,4 @@
-//! How the fields of an event become a call.
+//! Converts the fields of an event to a call.
 //!
 //! | `:f` | arguments | return value |
 //! | --- | --- | --- |
@@ -7,13 +7,13 @@
 //! | `:read`, `:get`, `:dequeue`, `:pop` and the like | the `:key`, if there is one | the `:value` of `:ok` |
 //! | any other | the `:key`, and the `:value` unless it is nil | the `:value` of `:ok`, unless it is nil or that of `:invoke` |
 //!
-//! A value on the invocation of a method that takes none, such as `:read`, is ignored: recorders put
-//! there the value that they expect, or one that is left over from before. The exception is a pair
-//! `[key nil]`, which names the key that is read.
+//! A value on the invocation of a method without arguments, such as `:read`, is ignored: some
+//! recorders put the expected value there, or a value left over from an earlier event. The
+//! exception is a pair `[key nil]`, which names the key that is read.
 
 use consistory_history::Value;
 
-/// A call as it is read from events.
+/// A call built from events.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct CallShape {
     pub(crate) method: String,
@@ -21,11 +21,11 @@ pub(crate) struct CallShape {
     pub(crate) returns: Option<Value>,
 }
 
-/// Methods that return what they find, and take no value.
+/// Methods that return a value and take none.
 const TAKE_NOTHING: [&str; 10] =
     ["read", "dequeue", "deq", "pop", "poll", "peek", "size", "remove-min", "delete-min", "drain"];
 
-/// Methods that return what they find, and whose value is a key if they have no `:key`.
+/// Methods that return a value, and whose own value is a key if they have no `:key`.
 const TAKE_KEY: [&str; 2] = ["get", "take"];
 
 /// Checks whether an operation of this name is a transaction.
@@ -67,7 +67,8 @@ pub(crate) fn of_event(
     }
     let returns = match completed {
         None => None,
-        // Jepsen's `cas` fails if it compared unequal. The log of an older version has a return.
+        // Jepsen's `cas` fails if it compared unequal. The log of an older version has a return
+        // value.
         Some(Value::Bool(truth)) if f == "cas" => Some(Value::Bool(truth)),
         Some(_) if f == "cas" => Some(Value::Bool(true)),
         Some(value) if is_read || is_transaction(&f) => Some(value),

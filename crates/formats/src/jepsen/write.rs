@@ -1,10 +1,10 @@
-//! From a history to events, in EDN or JSON.
+//! Writes a history as events, in EDN or JSON.
 //!
 //! Calls become pairs of events in the order of their times. Transactions become operations `:txn`
 //! whose steps are `[:r key value]`, `[:w key value]` and `[:append key value]`, as Elle reads them;
 //! a history of transactions without times becomes completions only. Every event has an `:index`,
-//! and a `:time` if the history has times. Processes are numbers, because Jepsen takes any other
-//! process for one that is not a client.
+//! and a `:time` if the history has times. Processes are numbers, because Jepsen assumes that any
+//! other process is not a client.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,18 +21,18 @@ use crate::edn::write_value;
 use crate::events::{Event, EventKind, take_apart};
 use crate::numbers::Numbers;
 
-/// How events are written down.
+/// Notation of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Notation {
     Edn,
     Json,
 }
 
-/// Why a history cannot be written.
+/// Reason why a history cannot be written.
 pub(crate) struct Obstacle {
-    /// What cannot be expressed.
+    /// Feature that the format cannot express.
     pub(crate) what: String,
-    /// The reference of the operation or key at fault.
+    /// Reference of the operation or key with this feature.
     pub(crate) reference: String,
 }
 
@@ -42,7 +42,7 @@ impl Obstacle {
     }
 }
 
-/// A history as it is written: calls, and their events in order.
+/// A history in the form in which it is written: calls, and their events in order.
 struct Script<'h> {
     calls: Cow<'h, History>,
     /// Whether the calls stand for transactions.
@@ -51,12 +51,12 @@ struct Script<'h> {
     has_times: bool,
 }
 
-/// Checks whether a history can be written, and returns the first obstacle otherwise.
+/// Checks whether a history can be written; returns the first obstacle if not.
 pub(crate) fn can_write(history: &History) -> Result<(), Obstacle> {
     script(history).map(|_| ())
 }
 
-/// Finds the events of a history.
+/// Builds the events of a history.
 fn script(history: &History) -> Result<Script<'_>, Obstacle> {
     if !history.has_calls() {
         return transaction_script(history);
@@ -80,7 +80,7 @@ fn has_steps(history: &History, op: OpId) -> bool {
     matches!(history.call(call).args[..], [steps] if shape::is_steps(history.value(steps)))
 }
 
-/// Finds the events of a history of transactions.
+/// Builds the events of a history of transactions.
 fn transaction_script<'h>(history: &History) -> Result<Script<'h>, Obstacle> {
     for op in history.ops() {
         if let Action::Rmw { .. } | Action::Fence | Action::Call(_) = history.action(op) {
@@ -105,8 +105,8 @@ fn transaction_script<'h>(history: &History) -> Result<Script<'h>, Obstacle> {
     Ok(Script { calls: Cow::Owned(calls), is_of_transactions: true, events, has_times })
 }
 
-/// Checks that nil can stand for every key's initial value and for nothing else: keys start as by
-/// default, and no operation writes that value.
+/// Checks that nil can stand for every key's initial value and for nothing else: keys have default
+/// initial values, and no operation writes them.
 fn nil_is_the_initial_value(history: &History) -> Result<(), Obstacle> {
     let fail = |key: KeyId, what: String| {
         Err(Obstacle { what, reference: history.reference(history.initial_write(key)).to_string() })
@@ -127,7 +127,7 @@ fn nil_is_the_initial_value(history: &History) -> Result<(), Obstacle> {
         let fits = match (history.value(history.initial_value(key)), history.key_kind(key)) {
             (Value::List(items), KeyKind::List) => items.is_empty(),
             (Value::Int(0), KeyKind::Register) => true,
-            // A key of which 0 is a value like any other.
+            // For such a key, 0 is a value like any other.
             (Value::Null, KeyKind::Register) => holds_zero[key.index()],
             _ => false,
         };
@@ -139,14 +139,14 @@ fn nil_is_the_initial_value(history: &History) -> Result<(), Obstacle> {
     Ok(())
 }
 
-/// An operation in the fields of its events: the key, and the values of both events.
+/// Fields of an operation's events: the key, and the values of both events.
 struct Fields {
     key: Option<Value>,
     invoked: Value,
     completed: Value,
 }
 
-/// Finds how a call is written so that it is read back as the same call, if it can be.
+/// Returns the fields with which a call is read back unchanged, if there are any.
 fn shape_of(history: &History, op: OpId) -> Option<Fields> {
     let Action::Call(call) = history.action(op) else { return None };
     let Call { method, args, returns } = history.call(call);
@@ -158,7 +158,7 @@ fn shape_of(history: &History, op: OpId) -> Option<Fields> {
         return None;
     }
     let returned = returns.map(value);
-    // Jepsen's tools take every `cas` that is `:ok` for one that compared equal.
+    // Jepsen's tools interpret every `:ok` of a `cas` as a successful comparison.
     if &**method == "cas" && returned == Some(Value::Bool(false)) {
         return None;
     }
@@ -201,7 +201,7 @@ pub(crate) fn write(
     if notation == Notation::Json {
         out.write_all(b"[")?;
     }
-    // Jepsen's bank reads a map of balances, and transfers what a map says.
+    // Jepsen's bank workload reads a map of balances, and the value of a transfer is a map.
     let is_bank = history.ops().any(|op| method_of(history, op) == Some("transfer"));
     let last = events.len();
     for (index, &Event { op, kind }) in events.iter().enumerate() {
@@ -262,7 +262,7 @@ fn transaction_fields(history: &History, op: OpId) -> Fields {
     Fields { key: None, invoked, completed }
 }
 
-/// Writes nil for a read of a register's initial value.
+/// Replaces a register's initial value by nil in a read.
 fn nil_step(history: &History, step: &Value) -> Value {
     let Value::List(parts) = step else { return step.clone() };
     let [Value::Str(kind), Value::Str(key), value] = &parts[..] else { return step.clone() };

@@ -1,4 +1,4 @@
-//! Events of calls as they happen, a line each, for what is judged while it is recorded.
+//! Events of calls as they happen, one per line, for online checking.
 //!
 //! ```text
 //! {"type":"invoke","session":"t0","call":"enqueue","args":[1]}
@@ -17,53 +17,53 @@ use super::scan::{Field, Fields, NAMES, scan_any, scan_flat};
 use crate::parse::{Fault, Line, Sink, nearest};
 use consistory_diagnostic::Diagnostics;
 
-/// What happens to a call.
+/// An event of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CallEvent {
     /// A session calls a method.
     Invoke {
-        /// Who.
+        /// Name of the session.
         session: String,
-        /// The method.
+        /// Method.
         method: String,
-        /// The arguments.
+        /// Arguments.
         args: Vec<Value>,
     },
-    /// What a session called has returned.
+    /// The pending call of a session returned.
     Return {
-        /// Who.
+        /// Name of the session.
         session: String,
-        /// The value, if it was recorded.
+        /// Return value, if it was recorded.
         returns: Option<Value>,
     },
-    /// What a session called did not take effect.
+    /// The pending call of a session did not take effect.
     Fail {
-        /// Who.
+        /// Name of the session.
         session: String,
     },
-    /// Nobody knows what became of a session's call.
+    /// The outcome of a session's pending call is unknown.
     Abandon {
-        /// Who.
+        /// Name of the session.
         session: String,
     },
-    /// A call with its times, recorded when it returned.
+    /// A completed call with its times, recorded when it returned.
     Whole {
-        /// Who.
+        /// Name of the session.
         session: String,
-        /// The method.
+        /// Method.
         method: String,
-        /// The arguments.
+        /// Arguments.
         args: Vec<Value>,
-        /// The value, if it was recorded.
+        /// Return value, if it was recorded.
         returns: Option<Value>,
-        /// When it was invoked.
+        /// Time of the invocation.
         start: i64,
-        /// When it returned; `None` if it never did.
+        /// Time of the return; `None` if the call never returned.
         end: Option<i64>,
     },
 }
 
-/// Reads an event from a line of JSON; an empty line is none.
+/// Parses an event from a line of JSON; an empty line contains none.
 pub fn parse_event(
     text: &str,
     number: u64,
@@ -82,7 +82,7 @@ pub fn parse_event(
     }
 }
 
-/// Builds an event of a line's fields, or reports what is wrong.
+/// Builds an event from a line's fields, or reports errors.
 pub(super) fn event(line: Line<'_>, fields: &Fields<'_>, sink: &mut Sink) -> Option<CallEvent> {
     let whole = 0..line.text.trim_end().len();
     let span = |part: &str| offset_in(line.text, part);

@@ -1,7 +1,6 @@
-//! JSON of which every part has a place.
+//! JSON in which every part has a position.
 //!
-//! A part is kept as the slice of the text that it was read from, so its place is where the slice
-//! lies in the text.
+//! A part is stored as a slice of the text, so its position is the offset of the slice in the text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::hist::MAX_NESTING;
 use crate::parse::{Fault, beyond_i64};
 
-/// An object's fields, in order: the name with its quotes, and the value.
+/// Fields of an object, in order: the name with its quotes, and the value.
 pub(crate) struct Object<'a>(pub(crate) Vec<(&'a str, &'a str)>);
 
 impl<'de> Deserialize<'de> for Object<'de> {
@@ -45,13 +44,13 @@ pub(crate) fn list(text: &str) -> Option<Vec<&str>> {
     Some(items.into_iter().map(RawValue::get).collect())
 }
 
-/// Returns where a part lies in the text that it is a slice of.
+/// Returns the byte range of a part in the text that it is a slice of.
 pub(crate) fn offset_in(text: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize).min(text.len());
     start..(start + part.len()).min(text.len())
 }
 
-/// Takes a string or an integer as a name; 1 and "1" are the same.
+/// Returns a string or an integer as a name; 1 and "1" are the same.
 pub(crate) fn text_of(part: &str) -> Option<Cow<'_, str>> {
     let bytes = part.as_bytes();
     match bytes.first()? {
@@ -62,7 +61,7 @@ pub(crate) fn text_of(part: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Takes a value; `span` is the place of `part`.
+/// Parses a value; `span` is the position of `part`.
 pub(crate) fn value_of(part: &str, span: Range<usize>) -> Result<Value, Fault> {
     const VALUES: &str = "a value is an integer, a string, a boolean, null or a list of these";
     match part.as_bytes().first() {
@@ -96,7 +95,7 @@ pub(crate) fn value_of(part: &str, span: Range<usize>) -> Result<Value, Fault> {
     }
 }
 
-/// Says why a text is not JSON, and where.
+/// Converts a syntax error of the JSON parser to a fault with its position.
 pub(crate) fn syntax_fault(text: &str, error: &serde_json::Error) -> Fault {
     // Both count from 1, the column in bytes; an error at the end of a line has column 0 of the
     // next one.
@@ -125,7 +124,7 @@ fn is_integer(part: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Counts how deep the brackets of well-formed JSON nest.
+/// Returns the nesting depth of the brackets of well-formed JSON.
 fn nesting(part: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut bytes = part.bytes();

@@ -1,4 +1,4 @@
-//! JSON lines, one operation per line.
+//! JSON lines: one operation per line.
 //!
 //! ```text
 //! {"init":{"x":5}}

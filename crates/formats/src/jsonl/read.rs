@@ -19,21 +19,21 @@ use crate::parse::{Fault, Line, Parse, Sink, beyond_i64, nearest};
 #[derive(Default)]
 pub(crate) struct Jsonl {
     builder: HistoryBuilder,
-    /// The history's name: `None` before the first line, `Some(None)` for the history without a
-    /// name.
+    /// Name of the current history: `None` before the first line, `Some(None)` for a history
+    /// without a name.
     history: Option<Option<String>>,
-    /// The session of the last operation, by the JSON text of its name.
+    /// Session of the last operation, by the JSON text of its name.
     last_session: Option<(String, SessionId)>,
-    /// The transaction of each session's last operation.
+    /// Transaction of each session's last operation.
     transactions: Vec<Current>,
     initial: FxHashSet<KeyId>,
     finals: FxHashSet<KeyId>,
-    /// The calls of a history whose lines are events.
+    /// Calls of a history whose lines are events.
     events: Option<Events>,
     last_line: u64,
 }
 
-/// The transaction that the next operation of a session may belong to.
+/// Transaction that the next operation of a session may belong to.
 #[derive(Default)]
 struct Current {
     name: String,
@@ -55,7 +55,7 @@ impl Parse for Jsonl {
         if self.events.is_some() || fields.get(Field::Type).is_some() {
             return self.event(line, &fields, sink);
         }
-        // A field of an unknown name may be the one that is missing.
+        // An unknown field may be a misspelt required field.
         let is_complete = sink.diagnostics.count() == before;
         let mut reader = LineReader { line, fields, is_complete, builder: &mut self.builder, sink };
         let name = reader.text(Field::History);
@@ -100,7 +100,7 @@ impl Parse for Jsonl {
 }
 
 impl Jsonl {
-    /// Takes a line that is an event.
+    /// Parses a line that is an event.
     fn event(&mut self, line: Line<'_>, fields: &Fields<'_>, sink: &mut Sink) {
         let whole = 0..line.text.trim_end().len();
         if self.history.is_some() || fields.get(Field::Type).is_none() {
@@ -135,7 +135,7 @@ impl Jsonl {
         }
     }
 
-    /// Finishes the history before and starts one of this name.
+    /// Finishes the current history and starts one with this name.
     fn start_history(&mut self, name: Option<&str>, line: Line<'_>, sink: &mut Sink) {
         sink.finish(&mut self.builder, line);
         if let Some(name) = name {
@@ -164,8 +164,8 @@ impl Jsonl {
         }
     }
 
-    /// Finds the transaction of an operation: the one before it in its session, if that has the
-    /// same name.
+    /// Finds the transaction of an operation: that of the previous operation of its session, if it
+    /// has the same name.
     fn transaction(&mut self, session: SessionId, name: &str, status: Status) -> OpenTransaction {
         if self.transactions.len() <= session.index() {
             self.transactions.resize_with(session.index() + 1, Current::default);
@@ -197,7 +197,7 @@ impl Jsonl {
     }
 }
 
-/// An operation whose session and transaction are not looked up yet.
+/// An operation whose session and transaction have not been looked up yet.
 struct Operation<'a> {
     session: &'a str,
     action: Action,
@@ -206,11 +206,11 @@ struct Operation<'a> {
     transaction: Option<&'a str>,
 }
 
-/// Makes sense of the fields of one line; what it can't make sense of it reports.
+/// Interprets the fields of one line, and reports errors.
 struct LineReader<'a, 'b> {
     line: Line<'a>,
     fields: Fields<'a>,
-    /// Whether all its fields are known.
+    /// Whether all fields of the line are known.
     is_complete: bool,
     builder: &'b mut HistoryBuilder,
     sink: &'b mut Sink,
@@ -235,7 +235,7 @@ impl<'a> LineReader<'a, '_> {
         let whole = 0..self.line.text.trim_end().len();
         let span = self.fields.get(Field::History).map_or(whole, |part| self.span(part));
         self.report(Fault::new(span, what).hint("give every line a \"history\", or none"));
-        // Each change is reported once: what follows is compared with this line.
+        // Each change is reported once, because the next line is compared with this one.
         *last = name.map(Into::into);
         true
     }
@@ -321,7 +321,7 @@ impl<'a> LineReader<'a, '_> {
                 None
             }
         };
-        // What an operation that failed or never returned has read is unknown.
+        // The value read by an operation that failed or never returned is unknown.
         let may_lack_read = status != Status::Ok;
         let mut value = |field: Field, name: &str, may_lack: bool| match self.fields.get(field) {
             Some(part) => self.value(part),
@@ -361,7 +361,7 @@ impl<'a> LineReader<'a, '_> {
         if let Some(part) = self.fields.get(Field::Args) {
             match list(part) {
                 Some(parts) => {
-                    // All of them, so that every error is found.
+                    // Parse all values, so that every error is reported.
                     let values: Vec<_> = parts.into_iter().map(|part| self.value(part)).collect();
                     args = values.into_iter().collect();
                 }
@@ -380,7 +380,7 @@ impl<'a> LineReader<'a, '_> {
         Some(Action::Call(self.builder.call(call)))
     }
 
-    /// Takes the values of `"init"` or `"final"`.
+    /// Parses the values of `"init"` or `"final"`.
     fn bindings(&mut self, initial: &mut FxHashSet<KeyId>, finals: &mut FxHashSet<KeyId>) {
         for (name, part) in self.fields.present() {
             if !matches!(name, "history" | "init" | "final") {
@@ -456,7 +456,7 @@ impl<'a> LineReader<'a, '_> {
         }
     }
 
-    /// Takes an integer that may be absent or null.
+    /// Parses an integer that may be absent or null.
     fn integer(&mut self, field: Field) -> Option<(i64, &'a str)> {
         let part = self.fields.get(field).filter(|part| *part != "null")?;
         match part.parse() {
@@ -489,7 +489,7 @@ impl<'a> LineReader<'a, '_> {
         }
     }
 
-    /// Takes a field that is a name.
+    /// Parses a field that is a name.
     fn text(&mut self, field: Field) -> Option<Cow<'a, str>> {
         let part = self.fields.get(field)?;
         let text = text_of(part);
@@ -500,7 +500,7 @@ impl<'a> LineReader<'a, '_> {
         text
     }
 
-    /// Reports the fields that an operation of this kind does not have.
+    /// Reports the fields that an operation of this kind must not have.
     fn allow_only(&mut self, allowed: &[Field], what: &str) {
         let own = [Field::Key, Field::Value, Field::Read, Field::Args, Field::Returns];
         for field in own {

@@ -1,13 +1,13 @@
-//! From a line to its fields.
+//! Splits a line into its fields.
 //!
-//! [`scan_flat`] takes what nearly every line is, an object of known fields whose values are
-//! integers, plain strings or literals, in one pass and without allocating. [`scan_any`] takes
-//! every line and knows what is wrong with one.
+//! [`scan_flat`] handles the usual line, an object of known fields whose values are integers, plain
+//! strings or literals, in one pass and without allocating. [`scan_any`] handles every line and
+//! reports errors.
 
 use super::json::{Object, offset_in, syntax_fault, text_of};
 use crate::parse::{Fault, Line, Sink, nearest};
 
-/// A field that a line may have.
+/// A field of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
     History,
@@ -28,13 +28,13 @@ pub(crate) enum Field {
     Type,
 }
 
-/// The names of the fields, in the order of [`Field`].
+/// Names of the fields, in the order of [`Field`].
 pub(crate) const NAMES: [&str; 16] = [
     "history", "session", "op", "key", "value", "read", "call", "args", "returns", "start", "end",
     "txn", "status", "init", "final", "type",
 ];
 
-/// The fields of a line, each the JSON text of its value.
+/// Fields of a line, each as the JSON text of its value.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Fields<'a>([Option<&'a str>; NAMES.len()]);
 
@@ -44,13 +44,13 @@ impl<'a> Fields<'a> {
         self.0[field as usize]
     }
 
-    /// Iterates over the names and values of the fields that are there.
+    /// Iterates over the names and values of the fields that are present.
     pub(crate) fn present(&self) -> impl Iterator<Item = (&'static str, &'a str)> + use<'a> {
         NAMES.into_iter().zip(self.0).filter_map(|(name, value)| Some((name, value?)))
     }
 }
 
-/// Splits a line of the common shape into its fields.
+/// Splits a line of the usual form into its fields; `None` for any other line.
 pub(crate) fn scan_flat(text: &str) -> Option<Fields<'_>> {
     let bytes = text.as_bytes();
     let mut fields = Fields::default();
@@ -94,9 +94,9 @@ pub(crate) fn scan_flat(text: &str) -> Option<Fields<'_>> {
     (skip(bytes, at + 1) == bytes.len()).then_some(fields)
 }
 
-/// Splits any line into its fields, and reports what is wrong with it.
+/// Splits any line into its fields, and reports errors.
 ///
-/// The fields that can be understood are given even if others can't be.
+/// Valid fields are returned even if others are invalid.
 pub(crate) fn scan_any<'a>(line: Line<'a>, sink: &mut Sink) -> Option<Fields<'a>> {
     let text = line.text;
     let trimmed = text.trim();

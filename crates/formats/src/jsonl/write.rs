@@ -1,4 +1,4 @@
-//! Writing JSON lines.
+//! Writes JSON lines.
 
 use std::io;
 

@@ -1,7 +1,8 @@
 //! Sets and relations of up to a few hundred events as bits.
 //!
 //! A set is `words` words; a relation has a row of that many words for each event. Most executions
-//! have at most 64 events, so the loops are written for one word a row and have a general form.
+//! have at most 64 events, so the loops have a special form for one word per row and a general
+//! form.
 
 /// The shape of all sets and relations of an execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -133,7 +134,7 @@ impl Shape {
         (0..self.events).all(|event| !self.related(relation, event, event))
     }
 
-    /// Removes events without a successor until none is left, or a cycle is.
+    /// Removes events without a successor until none remains; returns whether all were removed.
     pub(crate) fn is_acyclic(self, relation: &[u64]) -> bool {
         if self.words == 1 {
             let mut left = 0u64;
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn both_forms_of_the_loops_agree() {
-        // The same relation on 10 events, with one and with two words a row.
+        // The same relation on 10 events, with one and with two words per row.
         let small = Shape::new(10);
         let large = Shape { events: 10, words: 2 };
         let mut state = 7u64;

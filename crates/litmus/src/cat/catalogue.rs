@@ -1,4 +1,4 @@
-//! The models under `models/litmus` that are run on candidate executions.
+//! The built-in models that are run on candidate executions.
 
 use std::sync::{Arc, LazyLock};
 
@@ -36,7 +36,7 @@ pub fn isa_model_ids() -> impl Iterator<Item = &'static str> {
     TEXTS.iter().map(|(id, ..)| *id)
 }
 
-/// Returns a model of our own by its id.
+/// Returns a built-in model by its id.
 pub fn find_isa_model(id: &str) -> Option<Arc<CatModel>> {
     MODELS.iter().find(|(known, _)| *known == id).map(|(_, model)| model.clone())
 }

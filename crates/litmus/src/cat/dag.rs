@@ -1,12 +1,13 @@
-//! A compiled model: operations on sets and relations, each done once.
+//! A compiled model: a graph of operations on sets and relations, in which each operation occurs
+//! once.
 //!
 //! Running a model's statements builds a graph of operations instead of computing relations. The
-//! graph is then evaluated for each candidate execution, stage by stage: what depends on the
-//! program's events only, what also depends on reads-from, and what also depends on coherence.
-//! Equal operations are shared.
+//! graph is then evaluated for each candidate execution, stage by stage: first the operations that
+//! depend only on the program's events, then those that also depend on reads-from, then those that
+//! also depend on coherence. Equal operations are shared.
 //!
-//! With a [`Ground`] execution the same builder computes every operation at once; models that choose
-//! relations from sets of relations, or match on sets, need that.
+//! With a [`Ground`] execution the same builder computes every operation at once, which is needed
+//! for models that choose relations from sets of relations, or match on sets.
 
 use std::collections::HashMap;
 
@@ -17,14 +18,14 @@ use super::syntax::Test;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct NodeId(pub(crate) u32);
 
-/// When the inputs of an operation are known.
+/// Stage at which the inputs of an operation are known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Stage {
-    /// With the events of the threads.
+    /// The events of the threads are known.
     Events,
-    /// With reads-from.
+    /// Reads-from is known.
     ReadsFrom,
-    /// With coherence.
+    /// Coherence is known.
     Coherence,
 }
 
@@ -49,11 +50,11 @@ pub(crate) enum Op {
     Identity(NodeId),
     Domain(NodeId),
     Range(NodeId),
-    /// Member of a recursive group, inside it.
+    /// Member of a recursive group, inside the group.
     Variable(u32, u32),
-    /// Member of a recursive group, after its fixed point was found.
+    /// Member of a recursive group, after the fixed point was computed.
     Fixed(u32, u32),
-    /// A set or relation that is given by its bits.
+    /// A set or relation given by its bits.
     Given(u32),
 }
 
@@ -62,16 +63,16 @@ pub(crate) struct Node {
     pub(crate) op: Op,
     pub(crate) is_set: bool,
     pub(crate) stage: Stage,
-    /// Recursive groups whose variables it depends on.
+    /// Recursive groups on whose variables the operation depends.
     open: Vec<u32>,
-    /// Whether it can only grow when reads-from and coherence grow.
+    /// Whether the value can only grow when reads-from and coherence grow.
     pub(crate) monotone: bool,
 }
 
 #[derive(Debug)]
 struct Group {
     bodies: Vec<NodeId>,
-    /// Operations to repeat until nothing changes, in order.
+    /// Operations to repeat until no value changes, in order.
     inner: Vec<NodeId>,
 }
 
@@ -81,14 +82,14 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     known: HashMap<Op, NodeId>,
     groups: Vec<Group>,
-    /// The execution that operations are computed on at once, if any.
+    /// Shape of the execution on which operations are computed at once, if any.
     pub(crate) ground: Option<Shape>,
     pub(crate) values: Vec<Bits>,
-    /// Changes as the values of nodes are recomputed.
+    /// Number of recomputations of given values.
     given: u32,
 }
 
-/// Rounds after which a recursive definition that never settles is given up.
+/// Largest number of rounds of a recursive definition.
 const MAX_ROUNDS: usize = 10_000;
 
 impl Graph {
@@ -153,7 +154,7 @@ impl Graph {
         id
     }
 
-    /// Adds an operation, or finds it.
+    /// Adds an operation, or returns an equal one.
     pub(crate) fn add(&mut self, op: Op) -> NodeId {
         let op = match op {
             Op::Union(a, b) if a == b => return a,
@@ -172,7 +173,7 @@ impl Graph {
         {
             return id;
         }
-        // `e | 0` is e, and so on, where that needs no value.
+        // Simplifications such as `e | 0` to `e`, as far as they need no value.
         match op {
             Op::Union(a, b) => {
                 if self.is_empty_op(a) {
@@ -234,7 +235,7 @@ impl Graph {
         id
     }
 
-    /// Returns whether it is empty in every execution.
+    /// Checks whether an operation is empty in every execution.
     pub(crate) fn is_empty_op(&self, id: NodeId) -> bool {
         matches!(self.node(id).op, Op::EmptySet | Op::EmptyRelation)
     }
@@ -329,7 +330,7 @@ impl Graph {
         into.push(id);
     }
 
-    /// Returns what an operation needs, with everything that a fixed point needs from outside.
+    /// Returns the inputs of an operation, including the outside inputs of a fixed point.
     pub(crate) fn inputs_of(&self, id: NodeId) -> Vec<NodeId> {
         let op = &self.node(id).op;
         let Op::Fixed(group, _) = op else { return inputs(op) };
@@ -374,7 +375,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Makes room for executions of another size.
+    /// Adapts the memory to executions of another size.
     pub(crate) fn reset(&mut self, graph: &Graph, shape: Shape) {
         if self.shape == shape && self.values.len() == graph.nodes.len() {
             return;

@@ -1,9 +1,9 @@
 //! Runs the statements of a model.
 //!
 //! Without an execution, sets and relations are operations of a [`Graph`], and running the
-//! statements once compiles the model. What cannot be done without an execution (taking a set of
-//! sets apart, choosing from a set of relations) ends that with [`Stop::NeedsExecution`]; such a
-//! model is run anew on each execution instead, by the same code.
+//! statements once compiles the model. An operation that needs an execution (taking a set of sets
+//! apart, choosing from a set of relations) stops with [`Stop::NeedsExecution`]; such a model is
+//! instead interpreted on each execution, by the same code.
 
 use std::collections::HashMap;
 use std::sync::Arc as Rc;
@@ -16,7 +16,7 @@ use super::syntax::{
     Test, Unary,
 };
 
-/// The sets and relations that an execution of some architecture has.
+/// Names of the sets and relations that executions of an architecture have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vocabulary {
     pub(crate) entries: Vec<Entry>,
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) is_set: bool,
     pub(crate) stage: Stage,
-    /// Whether it is empty in every execution.
+    /// Whether the set or relation is empty in every execution.
     pub(crate) is_empty: bool,
 }
 
@@ -55,15 +55,15 @@ impl Vocabulary {
     }
 }
 
-/// Why a model stopped.
+/// Reason why a model stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Something is wrong with the model.
+    /// The model has an error.
     Error(Place, String),
-    /// A name that nothing is called by. Inside a definition it is an error only where the
-    /// definition is used: models name sets that other architectures have.
+    /// An unknown name. Inside a definition it is an error only if the definition is used, because
+    /// models name sets of other architectures.
     Unbound(Place, String),
-    /// The value of a relation is needed.
+    /// The value of a relation is needed, which only an execution has.
     NeedsExecution,
 }
 
@@ -73,9 +73,9 @@ type Ran<T> = Result<T, Stop>;
 enum Value {
     Set(NodeId),
     Relation(NodeId),
-    /// `0`: empty, of whichever kind is wanted.
+    /// `0`: empty, as a set or relation.
     Zero,
-    /// `_`: everything, of whichever kind is wanted.
+    /// `_`: everything, as a set or relation.
     Universe,
     Tag(Symbol),
     Event(usize),
@@ -88,7 +88,7 @@ enum Value {
     Function(Rc<Closure>),
     Procedure(Rc<Pattern>, Rc<Vec<Statement>>),
     Builtin(Builtin),
-    /// What a definition is worth that names something unknown: the place and the message.
+    /// Value of a definition with an unknown name: place and message of the error.
     Unbound(Place, Rc<str>),
 }
 
@@ -97,7 +97,7 @@ struct Closure {
     pattern: Rc<Pattern>,
     body: Rc<Expr>,
     scope: Scope,
-    /// The recursive group that the function is a member of.
+    /// Recursive group of which the function is a member.
     group: Option<Rc<Vec<Binding>>>,
 }
 
@@ -140,7 +140,7 @@ const BUILTINS: [(&str, Builtin); 17] = [
     ("tag2instrs", Builtin::TagToEvents),
 ];
 
-/// Local names over the global ones that were known when a function was defined.
+/// Local names, and the global names that were known when a function was defined.
 #[derive(Clone, Debug)]
 struct Scope {
     locals: Option<Rc<Local>>,
@@ -171,7 +171,7 @@ pub(crate) struct CompiledCheck {
     pub(crate) name: Rc<str>,
 }
 
-/// Access to a ground execution beyond sets and relations.
+/// Data of a ground execution in addition to sets and relations.
 pub(crate) trait Ground {
     /// Returns the bits of a name of the vocabulary.
     fn bits(&self, entry: u32) -> Bits;
@@ -186,7 +186,7 @@ pub(crate) struct Interpreter<'m> {
     ground: Option<&'m dyn Ground>,
     pub(crate) graph: Graph,
     globals: HashMap<Symbol, Vec<(u32, Value)>>,
-    /// Names bound so far, for taking them back.
+    /// Names bound so far, so that bindings can be undone.
     bound: Vec<Symbol>,
     pub(crate) checks: Vec<CompiledCheck>,
     /// For a ground execution: flags raised in some allowed choice, and whether there is one.
@@ -197,7 +197,7 @@ pub(crate) struct Interpreter<'m> {
 }
 
 const MAX_CALLS: usize = 400;
-/// Elements that a set of relations may have.
+/// Largest number of elements of a set of relations.
 const MAX_ELEMENTS: usize = 200_000;
 
 impl<'m> Interpreter<'m> {
@@ -241,7 +241,7 @@ impl<'m> Interpreter<'m> {
         }
     }
 
-    /// Runs statements to the end, for each choice of the `with`s in turn.
+    /// Runs statements to the end, once for each choice of the `with`s.
     pub(crate) fn run(&mut self, statements: &[Statement]) -> Ran<()> {
         let mut flat = Vec::new();
         self.flatten(statements, &mut flat)?;
@@ -318,7 +318,7 @@ impl<'m> Interpreter<'m> {
         });
     }
 
-    /// Runs a statement; `false` if the execution is refused.
+    /// Runs a statement; `false` if the execution is forbidden.
     fn statement(&mut self, statement: &Statement) -> Ran<bool> {
         match statement {
             Statement::Let { recursive, bindings } => {
@@ -334,7 +334,7 @@ impl<'m> Interpreter<'m> {
             Statement::Call { place, name, argument } => {
                 let argument = self.eval(argument, &self.scope())?;
                 let Some(Value::Procedure(pattern, body)) = self.global(*name, u32::MAX) else {
-                    let message = format!("no procedure is called `{}`", self.texts.name(*name));
+                    let message = format!("there is no procedure `{}`", self.texts.name(*name));
                     return Err(Stop::Error(*place, message));
                 };
                 let bound = self.bound.len();
@@ -494,13 +494,15 @@ impl<'m> Interpreter<'m> {
         if bindings.iter().any(|b| matches!(b.value.kind, ExprKind::Function(..))) {
             return Ok(self.recursive_functions(bindings, scope));
         }
-        // First all are taken to be relations; where one turns out to be a set, it is one.
+        // At first all members are assumed to be relations; those that turn out to be sets are
+        // changed.
         let mut are_sets = vec![false; names.len()];
         for _ in 0..=names.len() {
             match self.fixed_point(&names, bindings, scope, &are_sets) {
                 Err(Mismatch::Kinds(found)) => are_sets = found,
                 Err(Mismatch::Stop(Stop::Error(place, message))) => {
-                    // A wrong guess of a kind may show as an error inside: try sets for the rest.
+                    // A wrong kind may show as an error inside the body: try sets for the remaining
+                    // members.
                     match (0..names.len()).rev().find(|&at| !are_sets[at]) {
                         Some(_) if names.len() == 1 => are_sets[0] = true,
                         _ => match self.guess_kinds(&names, bindings, scope) {
@@ -522,7 +524,7 @@ impl<'m> Interpreter<'m> {
         Err(Stop::Error(bindings[0].place, "this is a set and a relation at once".to_owned()))
     }
 
-    /// Finds which members of a recursive group are sets, by their outermost operators.
+    /// Determines which members of a recursive group are sets, by their outermost operators.
     fn guess_kinds(
         &mut self,
         names: &[Symbol],
@@ -540,7 +542,7 @@ impl<'m> Interpreter<'m> {
         Some(kinds.into_iter().map(|kind| kind.unwrap_or(false)).collect())
     }
 
-    /// Returns whether an expression is a set, if that can be told.
+    /// Returns whether an expression is a set; `None` if this cannot be determined.
     fn kind_of(
         &mut self,
         expr: &Expr,
@@ -666,7 +668,7 @@ impl<'m> Interpreter<'m> {
             Some(ground) if self.graph_lacks(index) => Some(ground.bits(index)),
             _ => None,
         };
-        // The last writes change as coherence grows.
+        // The set of last writes is not monotone in coherence.
         let monotone = name != "FW";
         Some(self.graph.base(index, entry.is_set, entry.stage, monotone, value))
     }
@@ -687,7 +689,7 @@ impl<'m> Interpreter<'m> {
             return Some(value);
         }
         let text = self.texts.name(name);
-        // Coherence is what a model chooses with `with`.
+        // `co` is chosen by the model with `with`.
         if text != "co"
             && let Some(index) = self.vocabulary.find(text)
         {
@@ -712,7 +714,7 @@ impl<'m> Interpreter<'m> {
                 Some(value) => Ok(value),
                 None => {
                     let text = self.texts.name(*name);
-                    Err(Stop::Unbound(expr.place, format!("nothing is called `{text}` here")))
+                    Err(Stop::Unbound(expr.place, format!("the name `{text}` is unknown here")))
                 }
             },
             ExprKind::Tag(tag) => Ok(Value::Tag(*tag)),
@@ -836,7 +838,7 @@ impl<'m> Interpreter<'m> {
         }
     }
 
-    /// Makes a set of elements again.
+    /// Builds a set from elements.
     fn gather(&mut self, elements: Vec<Value>) -> Ran<Value> {
         match elements.first() {
             Some(Value::Event(_)) => {
@@ -940,7 +942,8 @@ impl<'m> Interpreter<'m> {
                 return Ok(Value::Relation(self.graph.add(Op::Product(left, right))));
             }
             Binary::Add => {
-                // An event or a pair joins a set or relation; anything else a set of values.
+                // An event or a pair is added to a set or relation; any other element to a set of
+                // values.
                 let mut elements = self.elements(right, other)?.to_vec();
                 elements.insert(0, left);
                 return self.gather(elements);
@@ -1124,7 +1127,7 @@ impl<'m> Interpreter<'m> {
                     let [function, set] = two(argument)?;
                     self.map(function, set, place)
                 }
-                // `map f S`: wait for the set.
+                // `map f S`: the second argument follows.
                 function => Ok(Value::Tuple(vec![Value::Builtin(Builtin::Map), function])),
             },
             Builtin::Fold => Err(Stop::Error(place, "`fold` is not supported".to_owned())),
@@ -1171,7 +1174,8 @@ impl<'m> Interpreter<'m> {
         }
     }
 
-    /// Leaves the choice of coherence to the search, if it is a choice of all writes.
+    /// Leaves the choice of coherence to the search, if it is a choice among the orders of all
+    /// writes.
     fn coherence(&mut self, set: NodeId, order: NodeId) -> Ran<Value> {
         if Some(set) != self.base("W") {
             return Err(Stop::NeedsExecution);
@@ -1187,7 +1191,7 @@ impl<'m> Interpreter<'m> {
         Ok(Value::Elements(Rc::new(found)))
     }
 
-    /// Returns all unions of one relation out of each member.
+    /// Returns all unions of one relation from each member.
     fn cross(&mut self, argument: Value, place: Place) -> Ran<Value> {
         let shape = self.shape()?;
         let mut found: Vec<Bits> = vec![shape.relation()];
@@ -1233,7 +1237,7 @@ impl<'m> Interpreter<'m> {
     }
 }
 
-/// The flag of an execution that is undefined.
+/// Flag of an execution that is undefined.
 pub(crate) const UNDEFINED: &str = "*undef*";
 
 enum Mismatch {
@@ -1247,7 +1251,7 @@ impl From<Stop> for Mismatch {
     }
 }
 
-/// Returns the name of the set of events that carry a tag.
+/// Returns the name of the set of events with a tag.
 pub(crate) fn capitalised(tag: &str) -> String {
     let mut characters = tag.chars();
     match characters.next() {

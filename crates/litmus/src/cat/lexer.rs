@@ -12,7 +12,7 @@ pub(crate) enum Token<'a> {
     Text(&'a str),
     /// An operator or a bracket.
     Sign(&'static str),
-    /// A character that means nothing here.
+    /// A character that is not part of the language.
     Other(char),
     End,
 }
@@ -23,8 +23,8 @@ const SIGNS: [&str; 22] = [
     "{", "}", "=", ",", ":",
 ];
 
-/// Splits a text into tokens with their byte offsets; an `Err` is the offset of an open comment or
-/// string.
+/// Splits a text into tokens with their byte offsets; an `Err` is the offset of an unclosed comment
+/// or string.
 pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, (usize, &'static str)> {
     let mut cursor = Cursor::new(text);
     let mut found = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, (usize, &'st
             if cursor.peek() == b'>' && cursor.since(start).ends_with('-') {
                 cursor.at -= 1;
             }
-            // A name may end in one quote.
+            // A name may end with a quote.
             if cursor.peek() == b'\'' {
                 cursor.bump();
             }

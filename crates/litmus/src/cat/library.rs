@@ -1,6 +1,6 @@
-//! The files that models include, built in.
+//! The built-in files that models include.
 //!
-//! The texts are our own and say what the names of herd's files of the same name mean.
+//! The texts are written for this project and define the names of herd's files of the same name.
 
 /// Names that every model has.
 pub(crate) const STANDARD: &str = r#"
@@ -21,7 +21,7 @@ let oa-changes(S, r) = emptyset
 let at-least-one-writable(S, r) = emptyset
 "#;
 
-/// Coherence: a total order of the writes to each location, and what follows from it.
+/// Coherence: a total order of the writes to each location, and derived relations.
 const COHERENCE: &str = r#"
 with co from generate_cos(co0)
 let coi = co & int
@@ -98,9 +98,9 @@ let ctrlisb = try ctrlcfence(ISB) with 0
 "#;
 
 /// Preserved program order of *Herding cats* (Alglave, Maranget, Tautschnig, 2014): an access has a
-/// start and an end, and four relations say which comes before which. A model gives the base of
-/// each (`ii0`, `ic0`, `ci0`, `cc0`); the least solution is closed under composition at the same
-/// point, and under "an access starts before it ends".
+/// start and an end, and four relations order these. A model defines the base of each (`ii0`,
+/// `ic0`, `ci0`, `cc0`); the least solution is closed under composition at the same point, and
+/// under "an access starts before it ends".
 const HERDING_CATS_PPO: &str = r#"
 let rec ii = ii0 | ci | (ic ; ci) | (ii ; ii)
 and ic = ic0 | ii | cc | (ic ; cc) | (ii ; ic)
@@ -109,7 +109,7 @@ and cc = cc0 | ci | (ci ; ic) | (cc ; cc)
 let ppo = ([R] ; ii ; [R]) | ([R] ; ic ; [W])
 "#;
 
-/// The axioms of the same paper, for a model that gives `ppo`, `strong` and `light`.
+/// Axioms of the same paper, for a model that defines `ppo`, `strong` and `light`.
 const HERDING_CATS_AXIOMS: &str = r#"
 let fence = strong | light
 let hb = ppo | fence | rfe
@@ -124,9 +124,9 @@ let xx = [EX] ; po ; [EX]
 acyclic co | xx as scXX
 "#;
 
-/// Dependencies of AArch64: the reader of tests finds `addr`, `data`, `ctrl` and the dependencies
-/// through a choice, so that only what goes through memory is left to compute. Versions of the model
-/// have different names for the accesses that follow a write of their thread.
+/// Dependencies of AArch64: the reader of tests determines `addr`, `data`, `ctrl` and the
+/// dependencies through a choice, so that only dependencies through memory are computed here.
+/// Versions of the model have different names for the accesses that follow a write of their thread.
 const AARCH64_DEPENDENCIES: &str = r#"
 include "aarch64util.cat"
 let follows = try (po & same-loc) with po-loc
@@ -143,15 +143,15 @@ let pick-basic-dep = pick-addr-dep | pick-data-dep | pick-ctrl-dep
 let pick-dep = pick-basic-dep
 "#;
 
-/// What the dependencies of AArch64 stand on, for a model that brings no file of that name along.
+/// Names used by the dependencies of AArch64, for a model without a file of that name.
 const AARCH64_UTILITIES: &str = r#"
 include "cos.cat"
 include "aarch64fences.cat"
 let same-loc = loc
 "#;
 
-/// Returns the text of a file whose meaning is built in, whatever the user's file says: choosing
-/// coherence is up to the search, and dependencies up to the reader of tests.
+/// Returns the text of a file that is always replaced, even if the user has one: the search chooses
+/// coherence, and the reader of tests determines dependencies.
 pub(crate) fn always(name: &str) -> Option<&'static str> {
     match name.rsplit('/').next().unwrap_or(name) {
         "stdlib.cat" | "cross.cat" | "cos-opt-names.cat" => Some(""),
@@ -161,7 +161,7 @@ pub(crate) fn always(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the text of a file that the user need not have.
+/// Returns the text of a file that is used if the user has none.
 pub(crate) fn find(name: &str) -> Option<&'static str> {
     Some(match name {
         "filters.cat" => FILTERS,

@@ -1,8 +1,8 @@
-//! Memory models in herd's language cat, as people write it.
+//! Memory models in herd's language cat.
 //!
-//! [`CatModel`] is a text with what it includes. A test's architecture gives it names of sets and
-//! relations; with them the model is compiled to a [`Plan`] if it only combines relations, and
-//! otherwise interpreted on each candidate execution.
+//! [`CatModel`] is a text with the files that it includes. A test's architecture supplies names of
+//! sets and relations; with them the model is compiled to a [`Plan`] if it only combines relations,
+//! and otherwise interpreted on each candidate execution.
 
 pub(crate) mod bits;
 mod catalogue;
@@ -29,18 +29,18 @@ pub use catalogue::{find_isa_model, isa_model_ids};
 /// A memory model in cat.
 #[derive(Debug)]
 pub struct CatModel {
-    /// The title in the text, or the name of the file.
+    /// Title in the text, or name of the file.
     pub title: String,
     texts: Texts,
     statements: Vec<Statement>,
     variants: Vec<String>,
-    /// Names of the sets of events that carry a tag of the model's bell file.
+    /// Names of the sets of events with a tag of the model's bell file.
     pub(crate) tag_sets: Vec<String>,
-    /// For each list of tags that a test has brought along, what became of the model.
+    /// Compiled model for each list of tags of a test.
     compiled: Mutex<HashMap<Vec<String>, Arc<Prepared>>>,
 }
 
-/// A model, ready for the executions of one vocabulary.
+/// A model that is ready for the executions of one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) vocabulary: Vocabulary,
@@ -52,21 +52,21 @@ pub(crate) struct Prepared {
 pub(crate) enum Compiled {
     /// Operations on bits, stage by stage.
     Plan(Box<Plan>),
-    /// To be run on each execution.
+    /// The model must be interpreted on each execution.
     Interpreted,
 }
 
-/// A text of a model and its name.
+/// A text of a model with its name.
 #[derive(Clone, Debug)]
 pub struct CatSource {
-    /// The name that diagnostics show.
+    /// Name that diagnostics show.
     pub name: String,
     /// The text.
     pub text: String,
 }
 
 impl CatModel {
-    /// Reads a model, and the bell file that goes with it if there is one.
+    /// Reads a model, and its bell file if there is one.
     ///
     /// `load` finds included files by name; the files that herd's own models include are built in.
     pub fn read(
@@ -91,7 +91,7 @@ impl CatModel {
         }
         let read = parser::read(&mut texts, &model.name, model.text, load, 0)?;
         statements.extend(read.statements);
-        // What the evaluator asks for by name.
+        // Names that the evaluator needs.
         texts.symbol("W");
         Ok(CatModel {
             title: read.title.unwrap_or(model.name),
@@ -103,9 +103,9 @@ impl CatModel {
         })
     }
 
-    /// Compiles the model for tests with some tags, or finds that it has been.
+    /// Compiles the model for tests with some tags, or returns the compiled model.
     ///
-    /// `vocabulary` returns the names that executions of such tests have.
+    /// `vocabulary` returns the names of sets and relations of such tests.
     pub(crate) fn compile(
         &self,
         tags: &[String],
@@ -136,7 +136,7 @@ impl CatModel {
         Ok(prepared)
     }
 
-    /// Runs the model on one execution: whether it is allowed by some choice, and its flags.
+    /// Interprets the model on one execution: returns whether some choice allows it, and its flags.
     pub(crate) fn interpret(
         &self,
         vocabulary: &Vocabulary,
@@ -167,16 +167,18 @@ enum Step {
 pub(crate) struct Plan {
     graph: Graph,
     checks: Vec<CompiledCheck>,
-    /// The computations and checks of each stage.
+    /// Computations and checks of each stage.
     steps: [Vec<Step>; 3],
-    /// The terms that flags need, computed for allowed executions only.
+    /// Operations that flags need, computed for allowed executions only.
     flag_steps: Vec<NodeId>,
     flags: Vec<usize>,
-    /// The execution's sets and relations in use: operation, index in the vocabulary, stage.
+    /// Sets and relations of the execution that are used: operation, index in the vocabulary,
+    /// stage.
     pub(crate) bases: Vec<(NodeId, u32, Stage)>,
     /// Whether the model chooses a coherence order.
     pub(crate) uses_coherence: bool,
-    /// Checks that no larger reads-from or coherence can satisfy again, and their steps.
+    /// Checks that stay violated when reads-from or coherence grow, and the operations that they
+    /// need.
     early: Vec<Step>,
 }
 
@@ -221,7 +223,7 @@ impl Plan {
                 plan.bases.push((NodeId(at as u32), index, node.stage));
             }
         }
-        // Early steps: everything beyond the first stage that monotone checks need.
+        // Early steps: all operations after the first stage that monotone checks need.
         let mut done = vec![false; plan.graph.nodes.len()];
         for stage in 1..3 {
             for step in &plan.steps[stage] {
@@ -241,22 +243,22 @@ impl Plan {
         plan
     }
 
-    /// Returns whether flags are reported, so that every allowed execution matters.
+    /// Checks whether flags are reported, so that every allowed execution must be visited.
     pub(crate) fn has_flags(&self) -> bool {
         !self.flags.is_empty()
     }
 
-    /// Makes room in a memory for executions of some size.
+    /// Prepares a memory for executions of some size.
     pub(crate) fn prepare(&self, memory: &mut Memory, shape: Shape) {
         memory.reset(&self.graph, shape);
     }
 
-    /// Computes a stage; `false` if a check of it fails.
+    /// Computes a stage; `false` if one of its checks fails.
     pub(crate) fn run(&self, memory: &mut Memory, stage: Stage) -> bool {
         self.steps(&self.steps[stage as usize], memory)
     }
 
-    /// Checks what can be checked with parts of reads-from and coherence.
+    /// Performs the checks that are possible with incomplete reads-from and coherence.
     pub(crate) fn run_early(&self, memory: &mut Memory) -> bool {
         self.steps(&self.early, memory)
     }
@@ -297,7 +299,7 @@ impl Plan {
     }
 }
 
-/// Collects what an operation needs, itself last, without what is there already.
+/// Collects the operations that an operation needs, itself last, without those collected before.
 fn collect(graph: &Graph, id: NodeId, done: &mut [bool], into: &mut Vec<NodeId>) {
     if std::mem::replace(&mut done[id.0 as usize], true) {
         return;

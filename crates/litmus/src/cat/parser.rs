@@ -1,4 +1,4 @@
-//! Reads cat and bell texts, with what they include, into one list of statements.
+//! Reads cat and bell texts, with the files that they include, into one list of statements.
 //!
 //! Operators from weak to strong: `|`, `++`, `;`, `\`, `&`, then products and postfix operators and
 //! `~`, then `^-1`, then application.
@@ -15,7 +15,7 @@ use super::syntax::{
     Test, Unary,
 };
 
-/// Depth of nested brackets and of nested includes that is still read.
+/// Largest nesting depth of brackets, and of includes.
 const MAX_DEPTH: usize = 200;
 
 /// The texts of a model, its names and its statements.
@@ -47,7 +47,7 @@ impl Texts {
         &self.names[symbol.0 as usize]
     }
 
-    /// Makes a diagnostic at a place.
+    /// Builds a diagnostic with a place.
     pub(crate) fn diagnostics(
         &self,
         place: Place,
@@ -67,17 +67,17 @@ impl Texts {
     }
 }
 
-/// Finds the text of an included file by its name.
+/// Function that returns the text of an included file.
 pub(crate) type Loader<'l> = &'l dyn Fn(&str) -> Option<String>;
 
-/// The properties of a file besides its statements.
+/// A parsed file: its statements and other properties.
 #[derive(Default)]
 pub(crate) struct Read {
     pub(crate) title: Option<String>,
     pub(crate) statements: Vec<Statement>,
 }
 
-/// Reads a text and what it includes.
+/// Reads a text with the files that it includes.
 pub(crate) fn read(
     texts: &mut Texts,
     name: &str,
@@ -237,7 +237,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// Takes the title: words and strings that start no statement.
+    /// Parses the title: words and strings before the first statement.
     fn title(&mut self) -> Option<String> {
         let mut words: Vec<&str> = Vec::new();
         loop {
@@ -267,7 +267,7 @@ impl<'t> Parser<'_, 't> {
         let place = self.place();
         let word = match self.peek() {
             Token::Word(word) => word,
-            // `~empty r` may stand without `flag`.
+            // `~empty r` may occur without `flag`.
             Token::Sign("~") => "",
             _ => return self.stop("a statement such as `let`, `acyclic` or `include`"),
         };
@@ -393,7 +393,7 @@ impl<'t> Parser<'_, 't> {
             .map_err(Stop::Inside)
     }
 
-    /// Skips what says which relations are drawn.
+    /// Skips a statement about the display of relations.
     fn skip_show(&mut self) -> Parsed<()> {
         self.next();
         loop {
@@ -407,7 +407,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// Skips which tags an instruction may carry: tests are taken to be well tagged.
+    /// Skips the declaration of the tags of an instruction: tests are assumed to have valid tags.
     fn skip_instructions(&mut self) -> Parsed<()> {
         self.next();
         while !matches!(self.peek(), Token::Sign("[") | Token::End) {
@@ -651,7 +651,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     fn union(&mut self) -> Parsed<Rc<Expr>> {
-        // A bar may stand before the first operand.
+        // A bar may precede the first operand.
         self.eat_sign("|");
         self.right("|", Binary::Union, Self::adding)
     }

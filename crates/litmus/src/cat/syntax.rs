@@ -1,12 +1,12 @@
-//! The syntax of cat models: what the parser makes of a text.
+//! The syntax of cat models: the parser's result.
 
 use std::sync::Arc as Rc;
 
-/// A name, as a number that the reader of a model gave to it.
+/// A name, as a number assigned by the reader of the model.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Symbol(pub(crate) u32);
 
-/// A place in one of the texts that a model was read from.
+/// A position in one of the texts of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Place {
     /// Index of the text.
@@ -38,7 +38,7 @@ pub(crate) enum Unary {
     Identity,
 }
 
-/// An expression and where it stands.
+/// An expression with its position.
 #[derive(Debug)]
 pub(crate) struct Expr {
     pub(crate) place: Place,
@@ -71,7 +71,7 @@ pub(crate) enum Pattern {
     Tuple(Vec<Symbol>),
 }
 
-/// One `name = expression` of a `let`.
+/// A `name = expression` of a `let`.
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) place: Place,
@@ -80,14 +80,14 @@ pub(crate) struct Binding {
     pub(crate) value: Rc<Expr>,
 }
 
-/// The condition of an `if`: whether a variant is on.
+/// Condition of an `if`: whether a variant is selected.
 #[derive(Clone, Debug)]
 pub(crate) enum Condition {
     Variant(String),
     Not(Box<Condition>),
     And(Box<Condition>, Box<Condition>),
     Or(Box<Condition>, Box<Condition>),
-    /// Whether a set is inside another: read, and refused when it is asked.
+    /// Whether a set is contained in another; it is parsed, and rejected when evaluated.
     Subset(Rc<Expr>),
 }
 
@@ -99,7 +99,7 @@ pub(crate) enum Test {
     Empty,
 }
 
-/// The consequence of a check's result.
+/// Consequence of a check's result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// The execution is allowed only if the check holds.
@@ -108,7 +108,7 @@ pub(crate) enum Purpose {
     Flag,
     /// The test is undefined if the check does not hold.
     Undefined,
-    /// The model itself is wrong if the check does not hold.
+    /// The model has an error if the check does not hold.
     Assert,
 }
 

@@ -1,8 +1,8 @@
-//! The common language that tests of every instruction set are translated to.
+//! The common language into which tests of every instruction set are translated.
 //!
 //! An instruction is a list of small operations on registers and memory. Registers are 64 bits
-//! wide; narrower arithmetic is said by [`Expr::Extend`]. Locations have addresses like any number,
-//! so addresses can be computed.
+//! wide; narrower arithmetic uses [`Expr::Extend`]. Addresses of locations are ordinary numbers, so
+//! addresses can be computed.
 
 /// A register of a thread, by its index in [`ThreadCode::registers`].
 pub type Register = u16;
@@ -35,9 +35,9 @@ pub enum Binary {
     ShiftRight,
     /// Shift to the right that keeps the sign.
     ShiftRightSigned,
-    /// 1 if equal, else 0; so are the other comparisons.
+    /// 1 if equal, else 0; the other comparisons likewise.
     Equal,
-    /// Whether the operands differ.
+    /// 1 if the operands differ, else 0.
     NotEqual,
     /// Signed comparison.
     Less,
@@ -47,11 +47,11 @@ pub enum Binary {
     LessUnsigned,
     /// Unsigned comparison.
     LessEqualUnsigned,
-    /// Flags NZCV of an addition, as AArch64 has them, of 64 or 32 bits.
+    /// Flags NZCV of an addition of 64 or 32 bits, as in AArch64.
     FlagsAdd(u8),
-    /// The flags of a subtraction.
+    /// Flags of a subtraction.
     FlagsSub(u8),
-    /// The flags of a bitwise and.
+    /// Flags of a bitwise and.
     FlagsAnd(u8),
 }
 
@@ -64,9 +64,10 @@ pub enum Unary {
     Negate,
     /// 1 for 0, else 0.
     IsZero,
-    /// Reverses the bits of a value of so many bytes.
+    /// Reverses the bits of a value of the given number of bytes.
     ReverseBits(u8),
-    /// Reverses bytes within groups of so many bytes, in a value of so many bytes.
+    /// Reverses the bytes within groups of the first number of bytes, in a value of the second
+    /// number of bytes.
     ReverseBytes(u8, u8),
 }
 
@@ -90,7 +91,7 @@ pub enum Expr {
         /// The expression that is cut.
         of: Box<Expr>,
     },
-    /// One of two, by a condition: a choice inside an instruction.
+    /// One of two values, selected by a condition: a choice inside an instruction.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
     /// A condition of AArch64 on flags.
     Condition(u8, Box<Expr>),
@@ -118,18 +119,18 @@ impl Expr {
     }
 }
 
-/// How a loaded value fills its register.
+/// Width of a loaded value in memory and in its register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Width {
     /// Bytes in memory.
     pub bytes: u8,
     /// Whether the sign is extended.
     pub signed: bool,
-    /// Bytes of the register that are written; those above are 0.
+    /// Bytes of the register that are written; higher bytes become 0.
     pub register: u8,
 }
 
-/// What an atomic update writes.
+/// Value that an atomic update writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Update {
     /// The new value.
@@ -143,21 +144,21 @@ pub enum Update {
         /// The value that is written then.
         new: Expr,
     },
-    /// Adds unless the old value is this.
+    /// Adds a number unless the old value equals another one.
     AddUnless {
-        /// The number that is added.
+        /// Number that is added.
         add: Expr,
-        /// The value that stays as it is.
+        /// Old value that is left unchanged.
         unless: Expr,
     },
 }
 
-/// How the old value and an operand make the new value.
+/// Combination of the old value and an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fetch {
-    /// An operator.
+    /// The result of an operator.
     Binary(Binary),
-    /// And with the complement.
+    /// Bitwise and with the complement.
     Clear,
     /// Signed maximum.
     MaxSigned,
@@ -180,13 +181,13 @@ pub enum Op {
         into: Register,
         /// The address.
         address: Expr,
-        /// How much is read, and how it fills the register.
+        /// Width of the value in memory and in the register.
         width: Width,
         /// Tags of the event.
         tags: Tags,
-        /// Whether it takes a reservation.
+        /// Whether it sets a reservation.
         exclusive: bool,
-        /// Whether it comes after the access before it in the same instruction.
+        /// Whether it comes after the previous access of the same instruction.
         ordered: bool,
     },
     /// Writes memory.
@@ -200,7 +201,7 @@ pub enum Op {
         /// Tags of the event.
         tags: Tags,
     },
-    /// The same, after the access before it in the same instruction.
+    /// Writes memory, after the previous access of the same instruction.
     StoreOrdered {
         /// The address.
         address: Expr,
@@ -211,23 +212,24 @@ pub enum Op {
         /// Tags of the event.
         tags: Tags,
     },
-    /// Writes if the thread holds a reservation of the address, or fails; the status is one of two.
+    /// Writes if the thread holds a reservation of the address, or fails; the status register
+    /// receives the result.
     StoreExclusive {
         /// The address.
         address: Expr,
-        /// The values, one after the other in memory.
+        /// Values, stored consecutively.
         values: Vec<Expr>,
         /// Bytes in memory.
         bytes: u8,
         /// Tags of the event.
         tags: Tags,
-        /// The register that says whether it was written.
+        /// Register that receives the status.
         status: Register,
-        /// The status if it was.
+        /// Status of a success.
         success: i64,
-        /// The status if it was not.
+        /// Status of a failure.
         failure: i64,
-        /// Whether the status of a success comes from what was written and where.
+        /// Whether the status of a success depends on the value and address of the write.
         status_depends: bool,
     },
     /// Reads and writes memory at once.
@@ -236,30 +238,31 @@ pub enum Op {
         into: Option<Register>,
         /// The address.
         address: Expr,
-        /// What is written.
+        /// Value that is written.
         update: Update,
-        /// How much is read, and how it fills the register.
+        /// Width of the value in memory and in the register.
         width: Width,
         /// Tags of the read.
         read_tags: Tags,
         /// Tags of the write.
         write_tags: Tags,
-        /// Tags of the read where nothing is written.
+        /// Tags of the read if nothing is written.
         failed_tags: Tags,
-        /// One event that reads and writes, as in C.
+        /// Whether it is one event that reads and writes, as in C.
         merged: bool,
-        /// The value that `into` receives: the old value, the new one, or whether something was written.
+        /// Value that `into` receives: the old value, the new one, or whether something was
+        /// written.
         result: UpdateResult,
     },
-    /// Compares and swaps a pair of neighbours.
+    /// Compares and swaps a pair of adjacent values.
     CompareAndSwapPair {
-        /// The registers with the expected values, which receive the old ones.
+        /// Registers with the expected values, which receive the old values.
         into: [Register; 2],
         /// The values to write.
         new: [Expr; 2],
         /// The address.
         address: Expr,
-        /// How much is read, and how it fills the register.
+        /// Width of a value in memory and in the register.
         width: Width,
         /// Tags of the read.
         read_tags: Tags,
@@ -278,28 +281,28 @@ pub enum Op {
         /// Tags of the event.
         tags: Tags,
     },
-    /// Goes to an instruction if the condition is not 0.
+    /// Jumps to an instruction if the condition is not 0.
     Branch {
         /// The condition.
         condition: Expr,
-        /// The instruction that it goes to.
+        /// Target instruction.
         target: usize,
     },
-    /// Goes to an instruction; nothing depends on it.
+    /// Jumps to an instruction; no dependency results.
     Jump(usize),
     /// Ends the thread.
     End,
     /// Keeps an execution only if the expression is not 0.
     Assume(Expr),
-    /// Opens the reach of the branches up to the next `CloseControl`.
+    /// Starts the scope of the branches up to the next `CloseControl`.
     OpenControl,
-    /// Closes it.
+    /// Ends the scope.
     CloseControl,
     /// Drops the reservation.
     ClearExclusive,
 }
 
-/// The value that an update gives to its register.
+/// Value that an update stores in its register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UpdateResult {
     /// The value before.
@@ -317,7 +320,7 @@ pub struct ThreadCode {
     pub instructions: Vec<Vec<Op>>,
     /// Names of the registers, as conditions spell them.
     pub registers: Vec<String>,
-    /// Their initial values.
+    /// Initial values of the registers.
     pub initial: Vec<i64>,
 }
 
@@ -350,7 +353,7 @@ pub struct Declared {
     pub is_array: bool,
 }
 
-/// The first address, and the distance of locations: no test computes with such numbers.
+/// First address, and distance between locations, so large that no test computes with such numbers.
 pub(crate) const FIRST_ADDRESS: i64 = 0x5a51_0000;
 pub(crate) const ADDRESS_STEP: i64 = 0x1_0000;
 
@@ -374,7 +377,7 @@ impl Code {
         Some((at, offset))
     }
 
-    /// Returns the value that an address has at first.
+    /// Returns the initial value at an address.
     pub(crate) fn initial(&self, address: i64) -> Option<i64> {
         let (at, offset) = self.locate(address)?;
         let location = &self.locations[at];
@@ -382,7 +385,7 @@ impl Code {
         Some(location.initial.get(element as usize).copied().unwrap_or(0))
     }
 
-    /// Names an address: `x`, `x+4`.
+    /// Returns the name of an address: `x`, `x+4`.
     pub fn address_name(&self, address: i64) -> Option<String> {
         let (at, offset) = self.locate(address)?;
         let location = &self.locations[at];
@@ -398,8 +401,8 @@ impl Code {
         self.tags.iter().position(|tag| tag == name).map_or(0, |at| 1 << at)
     }
 
-    /// Returns the bit of a tag that a bell file spells in any case: the kernel's has changed from
-    /// `'acquire` to `'ACQUIRE`.
+    /// Returns the bit of a tag, ignoring case: the kernel's bell file changed from `'acquire` to
+    /// `'ACQUIRE`.
     pub(crate) fn tag_in_any_case(&self, name: &str) -> Tags {
         match self.tag(name) {
             0 => {
@@ -518,7 +521,7 @@ pub(crate) fn unary(operator: Unary, a: i64) -> i64 {
     }
 }
 
-/// Decides a condition of AArch64, numbered as its encoding is.
+/// Evaluates a condition of AArch64, given by its encoding.
 pub(crate) fn condition(code: u8, nzcv: i64) -> bool {
     let (n, z, c, v) = (nzcv >> 3 & 1 == 1, nzcv >> 2 & 1 == 1, nzcv >> 1 & 1 == 1, nzcv & 1 == 1);
     let holds = match code >> 1 {

@@ -1,4 +1,5 @@
-//! Programs of real instruction sets, their candidate executions, and which a model allows.
+//! Programs of real instruction sets, their candidate executions, and the executions that a model
+//! allows.
 
 pub(crate) mod code;
 mod program;

@@ -1,8 +1,8 @@
-//! Tests of instruction sets as programs for tables, machines and the processor.
+//! Converts tests of instruction sets to programs for tables, machines and the processor.
 //!
-//! A [`Program`] has accesses to locations that are known without running it, full fences and
-//! updates, and computes with few operators. A test that needs no more becomes one; for any other
-//! it is said what stands against it.
+//! A [`Program`] has accesses to statically known locations, full fences and updates, and few
+//! operators. A test that uses only these is converted; for any other test the error names the
+//! unsupported construct.
 
 use super::code::{
     Binary, Code, Expr, Fetch, Op, Tags, ThreadCode, Update as IsaUpdate, UpdateResult,
@@ -15,10 +15,10 @@ use crate::program::{
     Register, RegisterId, Thread, ThreadId, Update,
 };
 
-/// Constants beyond this might not fit into the narrower registers of a test.
+/// Largest constant that fits into the narrower registers of a test.
 const MAX_CONSTANT: i64 = 1 << 30;
 
-/// Makes a program of a test of x86 or AArch64, or says why that cannot be done.
+/// Converts a test of x86 or AArch64 to a program, or returns why this is impossible.
 pub fn program_of_isa(test: &IsaTest) -> Result<Test, String> {
     let is_known = matches!(test.language, Language::X86 | Language::X86_64 | Language::AArch64);
     if !is_known {
@@ -27,7 +27,7 @@ pub fn program_of_isa(test: &IsaTest) -> Result<Test, String> {
     translated(test, |translation, thread| translation.instructions(thread))
 }
 
-/// Makes the outside of a program of a test: locations, registers and what is asked, but no
+/// Builds the frame of a program from a test: locations, registers and condition, without
 /// instructions.
 pub fn frame_of_isa(test: &IsaTest) -> Result<Test, String> {
     translated(test, |_, _| Ok(()))
@@ -120,7 +120,7 @@ fn proposition(formula: &Formula, observables: &[Observable]) -> Result<Proposit
 struct Translation<'t> {
     code: &'t Code,
     language: Language,
-    /// Values of the registers that are known without running the program.
+    /// Values of the registers that are known statically.
     known: Vec<Option<i64>>,
     thread: Thread,
 }
@@ -145,12 +145,12 @@ impl Translation<'_> {
                 if constant.is_some_and(|value| self.code.locate(value).is_some()) {
                     return Ok(());
                 }
-                // Flags that no jump looks at are not computed.
+                // Flags that no jump uses are not computed.
                 let Ok(value) = self.expression(value) else {
                     if self.thread.registers[at].name == "FLAGS" {
                         return Ok(());
                     }
-                    return Err("a register is computed in a way that is not run".to_owned());
+                    return Err("a register is computed by an unsupported operation".to_owned());
                 };
                 Instruction::Assign { register: RegisterId::new(at), value }
             }
@@ -240,7 +240,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Computes a value that is known without running the program.
+    /// Computes a value that is known statically.
     fn constant(&self, expression: &Expr) -> Option<i64> {
         match expression {
             Expr::Const(value) => Some(*value),
@@ -274,7 +274,7 @@ impl Translation<'_> {
             Expr::Register(register) => {
                 Ok(Expression::Register(RegisterId::new(usize::from(*register))))
             }
-            // Numbers are small, so that no width but a byte's or two cuts anything off.
+            // Numbers are small, so that only widths of one or two bytes truncate them.
             Expr::Extend { bytes: 4.., of, .. } => self.expression(of),
             Expr::Binary(operator, a, b) => {
                 let operator = match operator {

@@ -1,9 +1,9 @@
-//! All final states that a model allows a test.
+//! Finds all final states of a test that a model allows.
 //!
-//! A candidate execution is a run of each thread, a write for each read to take its value from, and
-//! an order of the writes to each location. Candidates are built in that order, and a compiled model
-//! checks what it can after each step. Where there are many choices, checks that can only fail more
-//! as relations grow are made on parts of them too.
+//! A candidate execution consists of a run of each thread, a source for each read, and an order of
+//! the writes to each location. Candidates are built in that sequence, and a compiled model
+//! performs the checks of each step as early as possible. If there are many choices, checks that
+//! can only fail more often as relations grow are also performed on incomplete relations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,59 +20,60 @@ use crate::cat::dag::{Memory, Stage};
 use crate::cat::interpret::{Ground, Vocabulary};
 use crate::cat::{CatModel, Compiled, Plan, Prepared};
 
-/// How to search.
+/// Options of the search.
 #[derive(Clone, Debug)]
 pub struct IsaOptions {
-    /// How often a jump back is followed.
+    /// Largest number of times that a backward jump is followed.
     pub unroll: u8,
-    /// Stop at the first state that decides the condition.
+    /// Whether to stop at the first state that decides the condition.
     pub condition_only: bool,
-    /// Count executions, as herd's logs do.
+    /// Whether to count executions, as in herd's logs.
     pub count: bool,
-    /// Keep an execution for each final state.
+    /// Whether to keep an execution for each final state.
     pub keep_executions: bool,
-    /// When to give up.
+    /// Time and memory limits.
     pub budget: Budget,
 }
 
 /// The result of a test under a model.
 #[derive(Clone, Debug, Default)]
 pub struct IsaOutcomes {
-    /// The final states of allowed executions.
+    /// Final states of allowed executions.
     pub states: BTreeSet<FinalState>,
-    /// An execution for each final state, if they were to be kept.
+    /// An execution for each final state, if `keep_executions` is set.
     pub executions: BTreeMap<FinalState, IsaExecution>,
-    /// Allowed executions that satisfy the proposition and that do not, if they were counted.
+    /// Number of allowed executions that satisfy the proposition, if `count` is set.
     pub satisfying: u64,
-    /// See `satisfying`.
+    /// Number of allowed executions that do not satisfy the proposition, if `count` is set.
     pub violating: u64,
     /// Names of flags that some allowed execution raises.
     pub flags: BTreeSet<String>,
-    /// Whether a loop was cut at the bound.
+    /// Whether a loop was cut at the limit of `unroll`.
     pub cut: bool,
-    /// Candidate executions that were looked at.
+    /// Number of candidate executions that were examined.
     pub candidates: u64,
 }
 
-/// Why there is no answer.
+/// Reason why there is no result.
 #[derive(Debug)]
 pub enum IsaError {
-    /// The model does not apply, or is wrong.
+    /// The model does not apply to the test, or has errors.
     Model(Diagnostics),
-    /// The program is beyond what the search takes.
+    /// The program exceeds the limits of the search.
     Program(String),
-    /// A budget is used up.
+    /// The budget is used up.
     Stopped(Stopped),
 }
 
-/// Ways that one thread may run, at most.
+/// Largest number of runs of one thread.
 const MAX_RUNS: usize = 200_000;
 
-/// Ways that one thread may run if branches go both ways, at most; beyond, values are found by
-/// running threads as their branches say.
+/// Largest number of runs of one thread if branches are followed in both directions; beyond it,
+/// values are found by running threads with decided branches.
 const MAX_RUNS_BOTH_WAYS: usize = 2_000;
 
-/// Rounds in which such values may grow: loops that count never settle.
+/// Largest number of rounds for finding the values of reads; the values of a counting loop never
+/// settle.
 const MAX_ROUNDS_BOTH_WAYS: usize = 8;
 
 /// Finds all final states of a test under a model.
@@ -92,7 +93,7 @@ pub fn isa_outcomes(
     outcomes_of_runs(&question, &threads, found, &mut Memory::default())
 }
 
-/// Compiles a model for tests with some tags, or finds that it has been.
+/// Compiles a model for tests with some tags, or returns the compiled model.
 pub(crate) fn prepare(tags: &[String], model: &CatModel) -> Result<Arc<Prepared>, IsaError> {
     let with_bell = || {
         let mut all = tags.to_vec();
@@ -102,14 +103,14 @@ pub(crate) fn prepare(tags: &[String], model: &CatModel) -> Result<Arc<Prepared>
     model.compile(tags, with_bell).map_err(IsaError::Model)
 }
 
-/// What is asked of executions, apart from the runs of the threads.
+/// The parts of a search that do not depend on the runs of the threads.
 pub(crate) struct Question<'q> {
-    /// What is observed, and the locations; its threads are not looked at.
+    /// Test with the locations and observed values; its threads are not used.
     pub(crate) test: &'q IsaTest,
     pub(crate) model: &'q CatModel,
     pub(crate) prepared: &'q Prepared,
     pub(crate) options: &'q IsaOptions,
-    /// The only final states that matter, if not all do; flags do not matter then.
+    /// Final states that are needed, if not all are; flags are then ignored.
     pub(crate) wanted: Option<&'q BTreeSet<FinalState>>,
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn outcomes_of_runs(
     result.map(|()| search.found)
 }
 
-/// Returns how many ways a thread may run, at most.
+/// Returns the largest number of runs of a thread.
 pub(crate) fn limit(branches: Branches) -> usize {
     match branches {
         Branches::Decided => MAX_RUNS,
@@ -146,11 +147,12 @@ pub(crate) fn limit(branches: Branches) -> usize {
     }
 }
 
-/// Unfolds all threads with a function that unfolds one, given the values that reads may take.
+/// Unfolds all threads with a function that unfolds one thread, given the values that reads may
+/// return.
 ///
-/// These values are found by unfolding until no new value turns up. In a program with branches both
-/// ways are gone for that: a model may allow that two threads take their branches because of each
-/// other's writes, which no order of steps reaches.
+/// These values are found by unfolding until no new value occurs. In a program with branches, both
+/// directions are followed: a model may allow two threads to take their branches because of each
+/// other's writes, which no sequence of steps reaches.
 pub(crate) fn all_runs<'t>(
     code: &Code,
     threads: impl ExactSizeIterator<Item = &'t ThreadCode> + Clone,
@@ -170,7 +172,8 @@ pub(crate) fn all_runs<'t>(
     runs_by_steps(code, count, found, &mut unfolded)
 }
 
-/// Returns the values that reads may take if branches go both ways, unless there are too many ways.
+/// Returns the values that reads may return if branches are followed in both directions; `None` if
+/// there are too many runs.
 fn domain_of_both_ways(
     code: &Code,
     count: usize,
@@ -200,7 +203,7 @@ fn domain_of_both_ways(
     None
 }
 
-/// Adds the values that a run writes to those that reads may take; returns the number of writes.
+/// Adds the values that a run writes to the values of reads; returns the number of writes.
 fn add_written(code: &Code, run: &Run, domain: &mut Domain) -> usize {
     let mut count = 0;
     for event in run.events.iter().filter(|event| event.writes()) {
@@ -215,7 +218,7 @@ fn add_written(code: &Code, run: &Run, domain: &mut Domain) -> usize {
     count
 }
 
-/// Adds what was written by runs that ended early.
+/// Adds the values written by runs that ended early.
 fn add_abandoned(code: &Code, runs: &Runs, domain: &mut Domain) -> usize {
     for &(address, written) in &runs.abandoned {
         let values =
@@ -227,7 +230,7 @@ fn add_abandoned(code: &Code, runs: &Runs, domain: &mut Domain) -> usize {
     runs.abandoned.len()
 }
 
-/// Passes runs on, unless they could not be followed.
+/// Returns runs; fails if they could not be followed.
 fn checked(runs: Arc<Runs>, found: &mut IsaOutcomes) -> Result<Arc<Runs>, IsaError> {
     found.cut |= runs.cut;
     match runs.trouble {
@@ -236,7 +239,7 @@ fn checked(runs: Arc<Runs>, found: &mut IsaOutcomes) -> Result<Arc<Runs>, IsaErr
     }
 }
 
-/// Unfolds all threads until no new value turns up.
+/// Unfolds all threads until no new value occurs.
 fn runs_by_steps(
     code: &Code,
     count: usize,
@@ -265,7 +268,7 @@ fn runs_by_steps(
     }
 }
 
-/// Returns the names that executions have, with the sets of some tags.
+/// Returns the names of the sets and relations of executions, including the sets of some tags.
 pub(crate) fn vocabulary(tags: &[String]) -> Vocabulary {
     let mut found = Vocabulary::default();
     for name in RELATIONS.iter().chain(&PICKED).copied().chain(["asw"]) {
@@ -312,10 +315,10 @@ const RELATIONS: [&str; 18] = [
     "si",
 ];
 
-/// Dependencies through a choice inside an instruction, which some languages do not have.
+/// Dependencies through a choice inside an instruction, which some languages lack.
 const PICKED: [&str; 3] = ["pick-addr-dep", "pick-data-dep", "pick-ctrl-dep"];
 
-/// Relations of events that executions of tests at user level do not have, such as registers.
+/// Relations that are empty in tests at user level, such as those of registers.
 const EMPTY_RELATIONS: [&str; 7] = [
     "pick-basic-dep",
     "iico_data",
@@ -328,8 +331,8 @@ const EMPTY_RELATIONS: [&str; 7] = [
 
 const SETS: [&str; 8] = ["R", "W", "M", "F", "IW", "I", "FW", "Exp"];
 
-/// Sets that no execution of a test at user level has an event of: registers, branches, virtual
-/// memory, tags of memory, exceptions, and instructions that are fetched.
+/// Sets that are empty in tests at user level: registers, branches, virtual memory, memory tags,
+/// exceptions, and fetched instructions.
 const EMPTY_SETS: [&str; 46] = [
     "NExp",
     "B",
@@ -388,7 +391,7 @@ struct ExecutionSearch<'s> {
     wanted: Option<&'s BTreeSet<FinalState>>,
     memory: Memory,
     found: IsaOutcomes,
-    /// The condition is decided.
+    /// Whether the condition is decided.
     done: bool,
     ticks: u32,
 }
@@ -425,7 +428,7 @@ impl<'s> ExecutionSearch<'s> {
         Ok(())
     }
 
-    /// Returns whether each read of the chosen runs can still take its value from some write.
+    /// Checks whether each read of the chosen runs still has a possible source.
     fn is_justified(&self, chosen: &[&Run]) -> bool {
         chosen.iter().all(|run| {
             run.events.iter().filter(|event| event.reads()).all(|read| {
@@ -442,7 +445,7 @@ impl<'s> ExecutionSearch<'s> {
         })
     }
 
-    /// Searches the executions that consist of some runs.
+    /// Searches the executions that consist of given runs.
     fn candidate(&mut self, runs: &[&Run]) -> Result<(), IsaError> {
         let skeleton = Skeleton::new(&self.test.code, runs);
         let compiled = self.compiled;
@@ -494,7 +497,7 @@ impl<'s> ExecutionSearch<'s> {
             .iter()
             .map(|place| (1..place.len()).map(|n| n as f64).product::<f64>())
             .product();
-        // The initial write comes first in any case.
+        // The initial write always comes first.
         for place in &places {
             for &write in &place[1..] {
                 shape.relate(&mut choice.co, place[0], write);
@@ -589,7 +592,7 @@ impl<'s> ExecutionSearch<'s> {
         }
         let place = &places[at];
         if !choice.plan.uses_coherence {
-            // No order is asked for, only which write is the last.
+            // Only the last write is chosen, not the order of the others.
             let from = usize::from(place.len() > 1);
             for &write in &place[from..] {
                 last.push(write);
@@ -631,7 +634,7 @@ impl<'s> ExecutionSearch<'s> {
         error.map_or(Ok(()), Err)
     }
 
-    /// Returns whether it matters that an execution with a state is allowed.
+    /// Checks whether the result can depend on an execution with this final state.
     fn is_wanted(&self, state: &FinalState, has_flags: bool) -> bool {
         if let Some(wanted) = self.wanted {
             return wanted.contains(state) && !self.found.states.contains(state);
@@ -667,7 +670,7 @@ impl<'s> ExecutionSearch<'s> {
         }
     }
 
-    /// Runs the model's text on each execution.
+    /// Interprets the model on each execution.
     fn interpreted(&mut self, skeleton: &Skeleton, runs: &[&Run]) -> Result<(), IsaError> {
         let sources = skeleton.sources(Locks::AreApart);
         if sources.iter().any(|(_, writes)| writes.is_empty()) {
@@ -713,7 +716,7 @@ impl<'s> ExecutionSearch<'s> {
                             .extend(flags.iter().map(|name: &Arc<str>| name.to_string()));
                         let code = &self.test.code;
                         self.record(state, || {
-                            // The order is chosen inside the model; what is known is its ends.
+                            // The model chooses the order; only its ends are given.
                             let mut co = skeleton.shape.relation();
                             for (place, &last) in places.iter().zip(&last) {
                                 for &write in place {
@@ -765,7 +768,7 @@ fn permute(order: &mut [usize], from: usize, visit: &mut dyn FnMut(&[usize])) {
     }
 }
 
-/// The choices made so far.
+/// Choices made so far.
 struct Choice<'c> {
     plan: &'c Plan,
     runs: &'c [&'c Run],
@@ -774,12 +777,12 @@ struct Choice<'c> {
     fw_at: Option<usize>,
     rf: Bits,
     co: Bits,
-    /// For each read its source.
+    /// Source of each read.
     source_of: Vec<usize>,
 }
 
 impl Choice<'_> {
-    /// Copies the choices to where the model finds them.
+    /// Copies the choices to the memory of the compiled model.
     fn write(&self, memory: &mut Memory, skeleton: &Skeleton, last: Option<&[usize]>) {
         if let Some(at) = self.rf_at {
             memory.values[at].copy_from_slice(&self.rf);
@@ -796,21 +799,21 @@ impl Choice<'_> {
     }
 }
 
-/// Whether spin locks are reads and writes, or events of their own as the kernel's `lock.cat` wants.
+/// Whether spin locks are reads and writes, or events of their own as in the kernel's `lock.cat`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Locks {
     AreAccesses,
     AreApart,
 }
 
-/// The events of an execution, before reads have sources.
+/// Events of an execution, before reads have sources.
 struct Skeleton {
     shape: Shape,
-    /// Initial writes first: thread `None`.
+    /// Events; initial writes, with thread `None`, come first.
     events: Vec<(Option<usize>, Event)>,
     /// Index of each thread's first event.
     starts: Vec<usize>,
-    /// Events that belong to spin locks.
+    /// Tags of events that belong to spin locks.
     lock_tags: u64,
     addresses: Vec<i64>,
 }
@@ -853,12 +856,12 @@ impl Skeleton {
         Skeleton { shape: Shape::new(events.len()), events, starts, lock_tags, addresses }
     }
 
-    /// Builds an execution for people to look at.
+    /// Builds an execution for display.
     fn execution(&self, code: &Code, rf: &Bits, co: &Bits) -> IsaExecution {
         IsaExecution::new(code, &self.events, &self.starts, self.shape, (rf, co))
     }
 
-    /// Returns for each read the writes that it may take its value from.
+    /// Returns the possible sources of each read.
     fn sources(&self, locks: Locks) -> Vec<(usize, Vec<usize>)> {
         let mut found = Vec::new();
         for (at, (_, read)) in self.events.iter().enumerate() {
@@ -875,13 +878,13 @@ impl Skeleton {
             };
             found.push((at, self.events.iter().enumerate().filter_map(supplies).collect()));
         }
-        // Reads with one source first: what they rule out is ruled out once.
+        // Reads with one source come first, so that their consequences are computed once.
         found.sort_by_key(|(_, writes): &(usize, Vec<usize>)| writes.len().min(2));
         found
     }
 
-    /// Returns whether a write belongs to the same atomic instruction as a read: it cannot be the
-    /// read's source.
+    /// Checks whether a write belongs to the same atomic instruction as a read, so that it cannot
+    /// be the read's source.
     fn is_pair(&self, read: usize, write: usize) -> bool {
         self.pair_of(write) == Some(read)
     }
@@ -1048,7 +1051,7 @@ impl Skeleton {
                 bits
             }
             name => {
-                // Only names of sets are asked for that the test or the model's bell file has.
+                // Only tags of the test or of the model's bell file are requested.
                 let tag = code.tag_in_any_case(name);
                 self.set(|_, event| event.tags & tag != 0)
             }
@@ -1069,7 +1072,7 @@ impl Ground for OnBits<'_> {
     fn bits(&self, entry: u32) -> Bits {
         match self.vocabulary.entries[entry as usize].name.as_str() {
             "rf" => self.rf.clone(),
-            // What an update reads comes before what it writes.
+            // The source of an update's read comes before its write.
             "co0" => {
                 let skeleton = self.skeleton;
                 let mut order = skeleton.bits("co0", self.code, Locks::AreApart, self.last);

@@ -11,14 +11,14 @@ pub struct IsaTest {
     /// Its name.
     pub name: String,
     pub(crate) code: Code,
-    /// The registers and locations of a final state.
+    /// Registers and locations of a final state.
     pub(crate) observed: Vec<Observed>,
-    /// States that do not satisfy this are dropped.
+    /// States that do not satisfy this formula are dropped.
     pub(crate) filter: Option<Formula>,
-    /// How the proposition is asked about.
+    /// Quantifier of the proposition.
     pub quantifier: Asked,
     pub(crate) proposition: Formula,
-    /// The proposition as the file has it.
+    /// Proposition in the notation of the file.
     pub proposition_text: String,
 }
 
@@ -44,7 +44,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The word on a test's first line.
+    /// Returns the word on a test's first line.
     pub fn as_str(self) -> &'static str {
         match self {
             Language::X86 => "X86",
@@ -61,16 +61,16 @@ impl Language {
 /// The quantifier of a test's proposition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// Whether some state satisfies it.
+    /// Some state satisfies the proposition.
     Exists,
-    /// Whether no state satisfies it.
+    /// No state satisfies the proposition.
     NotExists,
-    /// Whether every state satisfies it.
+    /// Every state satisfies the proposition.
     Forall,
 }
 
 impl Asked {
-    /// The keyword.
+    /// Returns the keyword.
     pub fn as_str(self) -> &'static str {
         match self {
             Asked::Exists => "exists",
@@ -86,7 +86,7 @@ pub(crate) enum Source {
         thread: usize,
         register: u16,
     },
-    /// So many elements from an address on, in steps of so many bytes.
+    /// A number of elements from an address on, with a stride in bytes.
     Memory {
         address: i64,
         count: usize,
@@ -97,7 +97,7 @@ pub(crate) enum Source {
 /// A register or location of final states.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Observed {
-    /// As herd names it: `0:X1`, `x`, `a[1]`.
+    /// Name in herd's notation: `0:X1`, `x`, `a[1]`.
     pub(crate) name: String,
     pub(crate) source: Source,
     pub(crate) bytes: u8,
@@ -106,11 +106,11 @@ pub(crate) struct Observed {
     /// Index of its first value in a state.
     pub(crate) first: usize,
     pub(crate) count: usize,
-    /// Whether states show it; a filter may ask for more.
+    /// Whether states show it; a filter may use further values.
     pub(crate) visible: bool,
 }
 
-/// The values of everything observed, at the end of an execution.
+/// The observed values at the end of an execution.
 pub type FinalState = Vec<i64>;
 
 #[derive(Clone, Debug)]
@@ -121,9 +121,9 @@ pub(crate) enum Formula {
     And(Box<Formula>, Box<Formula>),
     Or(Box<Formula>, Box<Formula>),
     Implies(Box<Formula>, Box<Formula>),
-    /// Something observed is equal to values.
+    /// An observed register or location has the given values.
     Equal(usize, Vec<i64>),
-    /// Two things observed are equal.
+    /// Two observed registers or locations are equal.
     Same(usize, usize),
 }
 
@@ -133,13 +133,13 @@ impl IsaTest {
         &self.code
     }
 
-    /// Returns a value as it is seen in the place that is observed at this index: cut to its width.
+    /// Returns a value truncated to the width of the register or location with this index.
     pub fn truncated(&self, at: usize, value: i64) -> i64 {
         let observed = &self.observed[at];
         truncate(value, observed.bytes, observed.signed)
     }
 
-    /// Returns whether a state is one that the test asks about, without what only the filter asks for.
+    /// Returns a state without values that only the filter uses; `None` if the filter drops it.
     pub fn seen(&self, mut state: FinalState) -> Option<FinalState> {
         if !self.passes_filter(&state) {
             return None;
@@ -153,25 +153,25 @@ impl IsaTest {
         self.code.threads.len()
     }
 
-    /// Names of what is observed, in the order of states.
+    /// Returns the names of the observed values, in the order of states.
     pub fn observed_names(&self) -> impl Iterator<Item = &str> {
         let visible = self.observed.iter().filter(|observed| observed.visible);
         visible.map(|observed| observed.name.as_str())
     }
 
-    /// Forgets what only the filter asks for.
+    /// Removes the values that only the filter uses.
     pub(crate) fn project(&self, state: &mut FinalState) {
         for observed in self.observed.iter().filter(|observed| !observed.visible) {
             state[observed.first..observed.first + observed.count].fill(0);
         }
     }
 
-    /// Returns whether a state satisfies the proposition.
+    /// Checks whether a state satisfies the proposition.
     pub fn satisfies(&self, state: &FinalState) -> bool {
         self.holds(&self.proposition, state)
     }
 
-    /// Returns whether the condition holds of the outcomes, by its quantifier.
+    /// Checks whether the outcomes satisfy the condition, by its quantifier.
     pub fn is_answered(&self, found: &IsaOutcomes) -> bool {
         let mut each = found.states.iter().map(|state| self.satisfies(state));
         match self.quantifier {
@@ -208,7 +208,7 @@ impl IsaTest {
         }
     }
 
-    /// Returns how a value of a state is shown: a number, or the name of a location.
+    /// Returns the displayed values of a state: numbers, or names of locations.
     pub fn shown(&self, state: &FinalState) -> Vec<(&str, Shown)> {
         let one = |observed: &Observed, value: i64| match self.code.address_name(value) {
             Some(name) => Shown::Text(name),
@@ -234,7 +234,7 @@ impl IsaTest {
     }
 }
 
-/// A value as it is shown.
+/// A displayed value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Shown {
     /// A number.

@@ -1,8 +1,8 @@
-//! All ways that a thread may run, each read taking any value that some write may have.
+//! All possible runs of a thread, in which each read may return any value that some write may have.
 //!
-//! Dependencies are followed through registers: each register carries the reads that its value was
-//! computed from, apart from those that only picked one of several values inside an instruction
-//! (`CSEL`, a compare-and-swap), which AArch64 treats differently.
+//! Dependencies are followed through registers: each register carries the reads from which its
+//! value was computed, separately from those that only selected one of several values inside an
+//! instruction (`CSEL`, a compare-and-swap), which AArch64 treats differently.
 
 use rustc_hash::FxHashMap;
 
@@ -11,7 +11,7 @@ use super::code::{
     unary,
 };
 
-/// Reads that a value comes from: directly, and through a choice. Bits are events of the thread.
+/// Reads from which a value comes: directly, and through a choice. Bits are events of the thread.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Sources {
     pub(crate) direct: u64,
@@ -23,7 +23,7 @@ impl Sources {
         Sources { direct: self.direct | other.direct, picked: self.picked | other.picked }
     }
 
-    /// The same reads, through a choice.
+    /// Returns the same reads, all of them through a choice.
     fn through_choice(self) -> Sources {
         Sources { direct: 0, picked: self.direct | self.picked }
     }
@@ -33,7 +33,7 @@ impl Sources {
 pub(crate) enum Kind {
     Read,
     Write,
-    /// One event that does both.
+    /// One event that reads and writes.
     ReadWrite,
     Fence,
 }
@@ -43,9 +43,9 @@ pub(crate) enum Kind {
 pub(crate) struct Event {
     pub(crate) kind: Kind,
     pub(crate) address: i64,
-    /// The value read, if it reads.
+    /// Value read, if it reads.
     pub(crate) read: i64,
-    /// The value written, if it writes.
+    /// Value written, if it writes.
     pub(crate) written: i64,
     pub(crate) tags: Tags,
     /// Number of the instruction in the run.
@@ -53,13 +53,13 @@ pub(crate) struct Event {
     pub(crate) address_from: Sources,
     pub(crate) data_from: Sources,
     pub(crate) control_from: Sources,
-    /// The read of the same atomic instruction.
+    /// Read of the same atomic instruction.
     pub(crate) atomic_with: Option<u8>,
-    /// The load exclusive that a store exclusive goes with.
+    /// Load exclusive that belongs to a store exclusive.
     pub(crate) exclusive_with: Option<u8>,
     /// Whether the event has a location.
     pub(crate) located: bool,
-    /// Whether it comes after the event before it in the same instruction.
+    /// Whether it comes after the previous event of the same instruction.
     pub(crate) ordered: bool,
 }
 
@@ -73,7 +73,7 @@ impl Event {
     }
 }
 
-/// One way that a thread may run.
+/// A possible run of a thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) events: Vec<Event>,
@@ -81,35 +81,35 @@ pub(crate) struct Run {
     pub(crate) registers: Vec<i64>,
 }
 
-/// All ways that a thread may run.
+/// All possible runs of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     pub(crate) runs: Vec<Run>,
     /// Whether a loop was cut.
     pub(crate) cut: bool,
     /// Addresses and values of the writes of runs that end at an access to an unknown address.
-    /// Another run may read such a value, and then know the address.
+    /// Another run may read such a value, and then the address is known.
     pub(crate) abandoned: Vec<(i64, i64)>,
-    /// Why runs could not be followed, if some could not.
+    /// Reason why some runs could not be followed, if there is one.
     pub(crate) trouble: Option<&'static str>,
 }
 
-/// The values that a read of an address may take.
+/// Values that a read of each address may return.
 pub(crate) type Domain = FxHashMap<i64, Vec<i64>>;
 
 const MAX_EVENTS: usize = 64;
 const MAX_STEPS: u32 = 4_000;
 
-/// Which ways a branch may go.
+/// Directions that a branch may take.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Branches {
-    /// The way that its condition says.
+    /// The direction that its condition determines.
     Decided,
-    /// Both ways whatever the condition is: for the values that some write may ever have.
+    /// Both directions, whatever the condition is: for finding the values that writes may have.
     BothWays,
 }
 
-/// Finds all runs of a thread; jumps back are followed `unroll` times.
+/// Finds all runs of a thread; backward jumps are followed `unroll` times.
 pub(crate) fn unfold(
     code: &Code,
     thread: &ThreadCode,
@@ -138,18 +138,18 @@ pub(crate) fn unfold(
 #[derive(Clone)]
 struct State {
     registers: Vec<(i64, Sources)>,
-    /// The instruction and the operation in it that come next.
+    /// Position of the next operation: instruction and index in it.
     at: usize,
     op: usize,
-    /// Instructions so far.
+    /// Number of instructions so far.
     steps: u32,
     control: Sources,
-    /// The control dependencies at the beginning of each open branch.
+    /// Control dependencies at the beginning of each open branch.
     outer: Vec<Sources>,
     events: Vec<Event>,
-    /// How often each target was jumped back to.
+    /// Number of backward jumps to each target.
     taken: Vec<(usize, u8)>,
-    /// First event and address of the load exclusive that is not used up.
+    /// First event and address of the last load exclusive without a store exclusive.
     reserved: Option<(u8, i64, Sources)>,
 }
 
@@ -299,7 +299,7 @@ impl Unfolder<'_> {
         }
     }
 
-    /// Remembers the writes of a run that ends at an access to an unknown address.
+    /// Stores the writes of a run that ends at an access to an unknown address.
     fn abandon(&mut self, state: &State) {
         for event in state.events.iter().filter(|event| event.writes()) {
             let written = (event.address, event.written);
@@ -314,7 +314,7 @@ impl Unfolder<'_> {
         self.found.runs.push(Run { events: state.events, registers });
     }
 
-    /// Goes to an instruction; `false` if that is cut.
+    /// Continues at an instruction; `false` if the loop is cut.
     fn jump(&mut self, state: &mut State, target: usize) -> bool {
         if target <= state.at {
             let count = match state.taken.iter_mut().find(|(to, _)| *to == target) {
@@ -354,7 +354,7 @@ impl Unfolder<'_> {
         }
     }
 
-    /// Returns the values that a read may take.
+    /// Returns the values that a read may return.
     fn values(&self, address: i64) -> Vec<i64> {
         match self.domain.get(&address) {
             Some(values) => values.clone(),

@@ -1,4 +1,4 @@
-//! Executions for people to look at: one for each final state that was found.
+//! Executions for display: one for each final state that was found.
 
 use super::code::Code;
 use super::unfold::{Event, Kind};
@@ -9,7 +9,7 @@ use crate::cat::bits::{Bits, Shape};
 pub struct IsaEvent {
     /// Number of the thread, or `None` for the initial value of a location.
     pub thread: Option<usize>,
-    /// The event in a few characters, such as `R[A] x=1`.
+    /// Short description, such as `R[A] x=1`.
     pub label: String,
 }
 
@@ -59,7 +59,7 @@ impl IsaExecution {
                 let from = reads(from.direct | from.picked);
                 edges.extend(from.map(|read| (start + read, at, relation)));
             }
-            // A branch holds for everything after it; its first event is enough for the eye.
+            // A control dependency applies to all later events; only the first one is drawn.
             let before = match at > start {
                 true => events[at - 1].1.control_from,
                 false => Default::default(),

@@ -7,10 +7,10 @@ use super::{Arch, Test, lisa, x86};
 use crate::condition::{Condition, Quantifier};
 use crate::program::{Location, LocationId, Observable, Program, Register, RegisterId, Thread};
 
-/// How many threads a test may have.
+/// Largest number of threads of a test.
 const THREADS: usize = 64;
 
-/// Reads a whole test; gives nothing if there is no head, no braces or no columns.
+/// Reads a whole test; `None` if there is no head, no braces or no columns.
 pub(super) fn read(reader: &mut Reader) -> Option<Test> {
     let text = reader.text.clone();
     let whole = Piece { text: &text, start: 0 };
@@ -102,7 +102,7 @@ fn initial_values(
 ) {
     for entry in piece.split(';').map(|entry| entry.trim()).filter(|e| !e.text.is_empty()) {
         let all = tokens(entry);
-        // A type in front of the name says nothing here.
+        // A type before the name is ignored.
         let start = all.iter().position(|t| t.text == "=" || t.text == ":").unwrap_or(all.len());
         let words = &all[start.saturating_sub(1).min(all.len())..];
         let bare = |token: &Token<'_>| token.is_word();
@@ -151,7 +151,7 @@ fn initial_values(
     }
 }
 
-/// Reads a number with an optional sign that is all there is.
+/// Reads a number with an optional sign, which must be the whole input.
 fn signed(tokens: &[Token<'_>]) -> Option<i64> {
     match tokens {
         [digits] => number(digits.text),
@@ -160,7 +160,7 @@ fn signed(tokens: &[Token<'_>]) -> Option<i64> {
     }
 }
 
-/// Finds a location by its name, or makes it.
+/// Finds a location by its name, or adds it.
 pub(super) fn location(program: &mut Program, name: &str) -> LocationId {
     let known = program.locations.iter().position(|location| location.name == name);
     LocationId::new(known.unwrap_or_else(|| {
@@ -169,7 +169,7 @@ pub(super) fn location(program: &mut Program, name: &str) -> LocationId {
     }))
 }
 
-/// Reads the columns of instructions; gives where they end.
+/// Reads the columns of instructions; returns their end.
 fn columns(
     reader: &mut Reader,
     whole: Piece<'_>,
@@ -187,7 +187,7 @@ fn columns(
         }
         let row = Piece { text: &row[..row.len() - 1], start };
         let mut cells: Vec<Piece<'_>> = row.split('|').map(|cell| cell.trim()).collect();
-        // An empty rest after the last `|` is an empty cell.
+        // An empty text after the last `|` is an empty cell.
         if row.text.ends_with('|') {
             cells.push(Piece { text: "", start: row.start + row.text.len() });
         }
@@ -237,7 +237,7 @@ fn columns(
     Some(end)
 }
 
-/// Cuts `L: INSTRUCTION` into its label and its instruction.
+/// Splits `L: INSTRUCTION` into its label and its instruction.
 fn split_labels<'t>(cell: Piece<'t>, words: &mut Vec<Word<'t>>) {
     let mut rest = cell;
     while let Some(colon) = rest.text.find(':') {
@@ -319,7 +319,7 @@ fn asked(reader: &mut Reader, piece: Piece<'_>, test: &mut Test) {
     test.program.observed = if unique.is_empty() { test.program.read_registers() } else { unique };
 }
 
-/// Finds a register of a thread by its name, or makes it.
+/// Finds a register of a thread by its name, or adds it.
 pub(super) fn register(thread: &mut Thread, name: &str) -> RegisterId {
     let known = thread.registers.iter().position(|register| register.name == name);
     RegisterId::new(known.unwrap_or_else(|| {

@@ -1,23 +1,23 @@
-//! Places, problems and words of a `.litmus` file.
+//! Positions, errors and tokens of a `.litmus` file.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use consistory_diagnostic::{Cursor, Diagnostics, Source};
 
-/// Largest length of a test.
+/// Largest length of a test in bytes.
 const MAX_TEST_BYTES: usize = 1 << 20;
 
-/// A text whose comments are blanked out, and what is wrong with it.
+/// A text with blanked-out comments, and its errors.
 pub(super) struct Reader {
     source: Arc<str>,
     original: String,
-    /// As long as the original, without its comments.
+    /// Text of the same length as the original, without comments.
     pub(super) text: String,
     problems: Vec<(Range<usize>, String, Option<String>)>,
 }
 
-/// A piece of the text and where it stands.
+/// A piece of the text with its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Piece<'t> {
     pub(super) text: &'t str,
@@ -71,7 +71,7 @@ impl Reader {
         self.problems.push((place, message.into(), Some(hint.into())));
     }
 
-    /// Returns the test, or all that is wrong in the order of the text.
+    /// Returns the test, or all errors in the order of the text.
     pub(super) fn finish<T>(mut self, test: Option<T>) -> Result<T, Diagnostics> {
         if let (Some(test), true) = (test, self.problems.is_empty()) {
             return Ok(test);
@@ -89,7 +89,7 @@ impl Reader {
     }
 }
 
-/// Replaces what `(*` and `*)` enclose, which nests, by blanks; lines stay lines.
+/// Replaces comments between `(*` and `*)`, which may be nested, by blanks; line breaks stay.
 fn blank_comments(
     text: &str,
     problems: &mut Vec<(Range<usize>, String, Option<String>)>,
@@ -124,7 +124,7 @@ fn blank_comments(
     blanked
 }
 
-/// A word or mark of a proposition or instruction.
+/// A word or symbol of a proposition or instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Token<'t> {
     pub(super) text: &'t str,
@@ -141,10 +141,10 @@ impl Token<'_> {
     }
 }
 
-/// Marks of more than one character.
+/// Symbols of more than one character.
 const LONG_MARKS: [&str; 4] = ["/\\", "\\/", "=>", "=="];
 
-/// Cuts a piece into words, numbers and marks.
+/// Splits a piece into words, numbers and symbols.
 pub(super) fn tokens<'t>(piece: Piece<'t>) -> Vec<Token<'t>> {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let mut found = Vec::new();
@@ -165,7 +165,7 @@ pub(super) fn tokens<'t>(piece: Piece<'t>) -> Vec<Token<'t>> {
     found
 }
 
-/// Reads a number, also in hexadecimal.
+/// Parses a decimal or hexadecimal number.
 pub(super) fn number(text: &str) -> Option<i64> {
     match text.strip_prefix("0x") {
         Some(digits) => i64::from_str_radix(digits, 16).ok(),

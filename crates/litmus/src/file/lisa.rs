@@ -2,9 +2,9 @@
 //! `b[] r1 L`.
 //!
 //! An operand is a number, a register or `(op a b)` with `add`, `sub`, `xor`, `and`, `or`, `eq` or
-//! `neq`. An address is a location, `x+r2`, or a register that holds an address; what it depends on
-//! must leave it where it is, as `(xor r1 r1)` does, so that every address is known. In
-//! `rmw[] r1 E x` the register is what was read, also inside `E`.
+//! `neq`. An address is a location, `x+r2`, or a register that holds an address; a dependency must
+//! not change it, as in `(xor r1 r1)`, so that every address is known. In `rmw[] r1 E x` the
+//! register holds the value read, also inside `E`.
 
 use super::lexer::{Piece, Token, number, tokens};
 use super::thread::{Known, ThreadReader, Word, address, binary};
@@ -27,7 +27,7 @@ pub(super) fn read(thread: &mut ThreadReader<'_>, words: &[Word<'_>]) {
     }
 }
 
-/// Reads one instruction; gives nothing if it is not supported.
+/// Reads one instruction; `None` if it is not supported.
 fn instruction(thread: &mut ThreadReader<'_>, piece: Piece<'_>) -> Option<()> {
     let all = tokens(piece);
     let (name, mut rest) = all.split_first()?;
@@ -47,7 +47,7 @@ fn instruction(thread: &mut ThreadReader<'_>, piece: Piece<'_>) -> Option<()> {
             thread.push(Instruction::Read { register, address });
         }
         "w" => {
-            // The address is everything but the operand at the end.
+            // The address is everything before the last operand.
             let start = operand_start(rest)?;
             let address = take_address(thread, &rest[..start])?;
             let value = operand(thread, &rest[start..])?;
@@ -85,7 +85,7 @@ fn instruction(thread: &mut ThreadReader<'_>, piece: Piece<'_>) -> Option<()> {
         "mov" => {
             let (register, rest) = take_register(thread, rest)?;
             if let Some(known) = address_of(thread, rest) {
-                // An address never needs to be in a register: each access names its location.
+                // A register need not hold an address: each access names its location.
                 thread.learn(register, Some(known));
                 return Some(());
             }
@@ -181,7 +181,7 @@ fn address_of(thread: &mut ThreadReader<'_>, tokens: &[Token<'_>]) -> Option<Kno
     Some(Known::Address(base?, depends))
 }
 
-/// Finds where the last operand starts.
+/// Finds the start of the last operand.
 fn operand_start(tokens: &[Token<'_>]) -> Option<usize> {
     if tokens.last()?.text != ")" {
         let last = tokens.len() - 1;
@@ -202,7 +202,7 @@ fn operand_start(tokens: &[Token<'_>]) -> Option<usize> {
     None
 }
 
-/// Finds where the first operand ends.
+/// Finds the end of the first operand.
 fn operand_end(tokens: &[Token<'_>]) -> Option<usize> {
     match tokens.first()?.text {
         "-" => return (tokens.len() > 1).then_some(2),
@@ -231,7 +231,7 @@ fn operand(thread: &mut ThreadReader<'_>, tokens: &[Token<'_>]) -> Option<Expres
         }
         [single] if is_register(single) => {
             let register = thread.register(single.text);
-            // An address is no value.
+            // An address cannot be used as a value.
             if let Some(Known::Address(..)) = thread.known(register) {
                 return None;
             }
@@ -249,11 +249,11 @@ fn operand(thread: &mut ThreadReader<'_>, tokens: &[Token<'_>]) -> Option<Expres
                 "neq" => Operator::NotEqual,
                 _ => return None,
             };
-            // A comma between the operands is fine.
+            // A comma between the operands is allowed.
             let inner: Vec<Token<'_>> =
                 inner.iter().copied().filter(|token| token.text != ",").collect();
             let end = operand_end(&inner)?;
-            // Operands are not nested further than that.
+            // Limit of the nesting of operands.
             if inner.iter().filter(|token| token.text == "(").count() > 8 {
                 return None;
             }
@@ -265,7 +265,7 @@ fn operand(thread: &mut ThreadReader<'_>, tokens: &[Token<'_>]) -> Option<Expres
     }
 }
 
-/// Returns whether a value is 0 whatever the registers hold.
+/// Checks whether a value is 0 whatever the registers hold.
 fn is_zero(thread: &ThreadReader<'_>, value: &Expression) -> bool {
     match value {
         Expression::Constant(value) => *value == 0,

@@ -1,4 +1,4 @@
-//! `.litmus` files, as herd reads them.
+//! `.litmus` files in herd's format.
 //!
 //! ```text
 //! X86 SB
@@ -10,9 +10,10 @@
 //! exists (0:EAX=0 /\ 1:EAX=0)
 //! ```
 //!
-//! The first line names an architecture and the test; lines `KEY=value` and strings follow, the
-//! initial values in braces, one column per thread, and then `locations`, `filter` and a condition.
-//! [`read_test`] takes x86 and LISA, herd's neutral language, and reports every error at its place.
+//! The first line names an architecture and the test; then come lines `KEY=value` and strings, the
+//! initial values in braces, one column per thread, and finally `locations`, `filter` and a
+//! condition. [`read_test`] supports x86 and LISA, herd's neutral language, and reports every error
+//! with its position.
 
 mod layout;
 mod lexer;
@@ -32,7 +33,7 @@ pub use write::{ArchError, write_table, write_test};
 /// A litmus test: a program and a condition on its outcomes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Test {
-    /// The language that the program is written in.
+    /// Language of the program.
     pub arch: Arch,
     /// Its name.
     pub name: String,
@@ -40,10 +41,10 @@ pub struct Test {
     pub comment: Option<String>,
     /// The `KEY=value` lines, in order.
     pub info: Vec<(String, String)>,
-    /// The program; it observes what the condition, the filter and `locations` mention, or every
-    /// register read into if they mention nothing.
+    /// The program; it observes the values in the condition, the filter and `locations`, or every
+    /// register that is read into if these are absent.
     pub program: Program,
-    /// Outcomes that do not satisfy this are left out.
+    /// Outcomes that do not satisfy this proposition are dropped.
     pub filter: Option<Proposition>,
     /// The condition.
     pub condition: Option<Condition>,
@@ -74,7 +75,7 @@ impl Test {
         self.info.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the outcomes that the filter leaves.
+    /// Returns the outcomes that satisfy the filter.
     pub fn filtered<'o>(&'o self, outcomes: &'o Outcomes) -> impl Iterator<Item = &'o Outcome> {
         let passes = |outcome: &Outcome| {
             self.filter.as_ref().is_none_or(|filter| filter.holds(&self.program, outcome))
@@ -82,14 +83,14 @@ impl Test {
         outcomes.iter().filter(move |outcome| passes(outcome))
     }
 
-    /// Returns whether the condition holds of the outcomes, if there is a condition.
+    /// Checks whether the outcomes satisfy the condition; `None` if there is no condition.
     pub fn holds(&self, outcomes: &Outcomes) -> Option<bool> {
         let condition = self.condition.as_ref()?;
         Some(condition.holds(&self.program, self.filtered(outcomes)))
     }
 }
 
-/// Reads a test; `source` is the name that diagnostics show.
+/// Reads a test; `source` is the name in diagnostics.
 pub fn read_test(source: &str, text: &str) -> Result<Test, Diagnostics> {
     let mut reader = lexer::Reader::new(source, text);
     let test = layout::read(&mut reader);

@@ -5,7 +5,7 @@ use super::lexer::{Reader, Token, number};
 use crate::condition::Proposition;
 use crate::program::{Observable, Program, ThreadId, Value};
 
-/// How deeply propositions may be nested.
+/// Largest nesting depth of propositions.
 const DEPTH: usize = 100;
 
 pub(super) struct Propositions<'a, 't> {

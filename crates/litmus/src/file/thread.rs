@@ -1,4 +1,4 @@
-//! Shared by the readers of one thread's instructions: registers, labels and jumps.
+//! Common code of the readers of a thread's instructions: registers, labels and jumps.
 
 use rustc_hash::FxHashMap;
 
@@ -8,7 +8,7 @@ use crate::program::{
     Address, Expression, Instruction, LocationId, Operator, Program, RegisterId, Thread,
 };
 
-/// How many instructions a thread may have.
+/// Largest number of instructions of a thread.
 const INSTRUCTIONS: usize = 1000;
 
 /// A label or an instruction of a column.
@@ -32,7 +32,7 @@ pub(super) struct ThreadReader<'a> {
     pub(super) program: &'a mut Program,
     thread: Thread,
     labels: FxHashMap<String, usize>,
-    /// Jumps whose labels are still to come: the jump, and its label and place.
+    /// Jumps whose labels have not been read yet: the jump, its label and position.
     open: Vec<(usize, String, std::ops::Range<usize>)>,
     known: FxHashMap<RegisterId, Known>,
 }
@@ -53,7 +53,7 @@ impl<'a> ThreadReader<'a> {
         register(&mut self.thread, name)
     }
 
-    /// Makes a register that no test can mention.
+    /// Creates a register that no test can name.
     pub(super) fn hidden(&mut self, name: &str) -> RegisterId {
         self.register(&format!("%{name}"))
     }
@@ -87,7 +87,7 @@ impl<'a> ThreadReader<'a> {
 
     /// Records the static knowledge about a register that gets a new value.
     pub(super) fn learn(&mut self, register: RegisterId, known: Option<Known>) {
-        // An address computed from the old value depends on what is gone.
+        // An address computed from the old value depends on a register that is overwritten.
         let is_stale = |known: &Known| match known {
             Known::Address(_, depends) => depends.contains(&register),
             Known::Zero => false,
@@ -102,7 +102,7 @@ impl<'a> ThreadReader<'a> {
     pub(super) fn label(&mut self, name: Piece<'_>) {
         let at = self.position();
         if self.labels.insert(name.text.to_owned(), at).is_some() {
-            self.reader.error(name.range(), format!("the label `{}` is there twice", name.text));
+            self.reader.error(name.range(), format!("the label `{}` occurs twice", name.text));
         }
         self.open.retain(|(jump, label, _)| {
             let is_this = label == name.text;
@@ -113,7 +113,7 @@ impl<'a> ThreadReader<'a> {
         });
     }
 
-    /// Adds a jump to a label that comes later.
+    /// Adds a jump to a later label.
     pub(super) fn jump(&mut self, condition: Expression, label: Token<'_>) {
         if self.labels.contains_key(label.text) {
             self.reader.error_with_hint(
@@ -144,7 +144,7 @@ impl<'a> ThreadReader<'a> {
     }
 }
 
-/// Makes an address that depends on nothing, or on registers.
+/// Builds an address that depends on the given registers.
 pub(super) fn address(location: LocationId, depends: Vec<RegisterId>) -> Address {
     Address { location, depends }
 }

@@ -1,4 +1,4 @@
-//! Writing tests: as `.litmus` files, and as the paper's tables.
+//! Writes tests as `.litmus` files, and as the paper's tables.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::program::{
 
 /// A construct that a language cannot express.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("{} cannot say {what}", arch.as_str())]
+#[error("{} cannot express {what}", arch.as_str())]
 pub struct ArchError {
     /// The language.
     pub arch: Arch,
@@ -85,7 +85,7 @@ pub fn write_test(test: &Test) -> Result<String, ArchError> {
     Ok(text)
 }
 
-/// Writes a program as the paper's tables are, with an outcome below it.
+/// Writes a program in the form of the paper's tables, with an outcome below it.
 pub fn write_table(program: &Program, outcome: Option<&Outcome>) -> String {
     let columns: Vec<Vec<String>> = program
         .threads
@@ -228,7 +228,7 @@ fn table(columns: &[Vec<String>]) -> String {
     rows(columns).map(|row| format!(" {} ;\n", row.join(" | "))).collect()
 }
 
-/// Registers by x86 names: their own where these are x86's, otherwise what is free.
+/// Returns x86 names of registers: their own names if these are x86's, otherwise free names.
 fn x86_names(thread: &Thread) -> Vec<String> {
     const NAMES: [&str; 14] = [
         "EAX", "EBX", "ECX", "EDX", "ESI", "EDI", "R8", "R9", "R10", "R11", "R12", "R13", "R14",
@@ -244,7 +244,7 @@ fn x86_names(thread: &Thread) -> Vec<String> {
     thread.registers.iter().map(name).collect()
 }
 
-/// Registers by LISA's names: `r` and a number.
+/// Returns LISA's names of registers: `r` and a number.
 fn lisa_names(thread: &Thread) -> Vec<String> {
     let is_own = |name: &str| {
         let digits = name.strip_prefix('r');
@@ -326,7 +326,7 @@ impl Column<'_> {
                 let place = format!("[{}]", self.place(address.location));
                 match (register, update) {
                     (Some(register), Update::Exchange(value)) => {
-                        // XCHG takes its value from the register that gets the old one.
+                        // XCHG takes its value from the register that receives the old value.
                         let name = self.name(*register).to_owned();
                         if *value != Expression::Register(*register) {
                             let value = operand(value)?;
@@ -410,7 +410,7 @@ impl Column<'_> {
         Ok(())
     }
 
-    /// Writes a number or a register; anything else is computed into a register first.
+    /// Writes a number or a register; any other value is computed into a register first.
     fn atom(&mut self, value: &Expression) -> Result<String, ArchError> {
         Ok(match value {
             Expression::Constant(value) => value.to_string(),
@@ -425,7 +425,7 @@ impl Column<'_> {
         })
     }
 
-    /// Writes a value as [`Self::atom`] does, but not as the register of that name.
+    /// Writes a value as [`Self::atom`] does, but not as the register with this name.
     fn other_than(&mut self, name: &str, value: &Expression) -> Result<String, ArchError> {
         let atom = self.atom(value)?;
         if atom != name {
@@ -454,7 +454,7 @@ impl Column<'_> {
         Ok(sum.map_or(place.clone(), |offset| format!("{place}+{offset}")))
     }
 
-    /// Makes a register that nothing else uses.
+    /// Creates a register that is not used otherwise.
     fn temporary(&mut self) -> String {
         let is_taken = |name: &String| self.names.contains(name);
         let name = (0..).map(|n| format!("r{n}")).find(|name| !is_taken(name));

@@ -1,7 +1,7 @@
 //! x86 in Intel's syntax: `MOV [x],$1`, `XCHG [x],EAX`, `LOCK INC [x]`, `CMP EAX,$1`, `JNE L`.
 //!
-//! An instruction that reads and writes memory without `LOCK` is a read and a write, and something
-//! may come between them; `XCHG` with memory is locked by itself.
+//! An instruction that reads and writes memory without `LOCK` is a read and a write, and other
+//! events may come between them; `XCHG` with memory is always locked.
 
 use super::lexer::{Piece, Token, number, tokens};
 use super::thread::{ThreadReader, Word, address, binary};
@@ -20,7 +20,7 @@ enum Operand {
 
 /// Reads the instructions of a thread.
 pub(super) fn read(thread: &mut ThreadReader<'_>, words: &[Word<'_>]) {
-    // Flags are only computed where a jump may look at them.
+    // Flags are computed only if a jump may use them.
     let has_jumps = words.iter().any(|word| match word {
         Word::Instruction(piece) => {
             let word = piece.text.split_whitespace().next().unwrap_or_default();
@@ -47,7 +47,7 @@ struct X86<'r, 'a> {
 }
 
 impl X86<'_, '_> {
-    /// Reads one instruction; gives nothing if it is not supported.
+    /// Reads one instruction; `None` if it is not supported.
     fn instruction(&mut self, piece: Piece<'_>) -> Option<()> {
         let all = tokens(piece);
         let (mut mnemonic, mut rest) = all.split_first()?;
@@ -215,7 +215,7 @@ impl X86<'_, '_> {
         }
     }
 
-    /// Returns the value of an operand; one in memory is read into a hidden register first.
+    /// Returns the value of an operand; a value in memory is read into a hidden register first.
     fn value(&mut self, operand: &Operand, name: &str) -> Expression {
         match operand {
             Operand::Register(register) => Expression::Register(*register),
@@ -278,7 +278,7 @@ fn is_register(name: &str) -> bool {
 }
 
 /// Returns how a conditional jump compares the flags with 0, and whether 0 is on the left; `JMP`
-/// does not look.
+/// has no comparison.
 fn condition(name: &str) -> Option<Option<(Operator, bool)>> {
     Some(match name {
         "JMP" => None,

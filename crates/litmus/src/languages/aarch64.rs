@@ -45,7 +45,7 @@ const CONDITIONS: [&str; 16] = [
     "EQ", "NE", "CS", "CC", "MI", "PL", "VS", "VC", "HI", "LS", "GE", "LT", "GT", "LE", "AL", "NV",
 ];
 
-/// The register that writes to the zero register go to.
+/// Register that receives the writes to the zero register.
 const SINK: &str = "-";
 
 pub(crate) fn register_name(name: &str) -> Option<String> {
@@ -125,7 +125,7 @@ impl Translator<'_, '_> {
         self.ops.push(Op::Set(register, value.extend(bytes, false)));
     }
 
-    /// Reads `[X1,#4]!` and the like: the address, and what is added to the base afterwards.
+    /// Reads `[X1,#4]!` and similar operands: the address, and the later increment of the base.
     fn address(&mut self, operands: &[&str]) -> Result<Expr, String> {
         let Some(text) = operands.first() else { return Err("an address is missing".to_owned()) };
         let (inner, writes_back) = match text.strip_suffix('!') {
@@ -160,7 +160,7 @@ impl Translator<'_, '_> {
             return Ok(Expr::Register(base_register));
         }
         if let Some(after) = operands.get(1) {
-            // The base moves on after the access; keep the old one for it.
+            // The base changes after the access; keep its old value.
             let old = self.context.register("-base");
             self.ops.push(Op::Set(old, Expr::Register(base_register)));
             let step = match number(after) {
@@ -415,7 +415,7 @@ impl Translator<'_, '_> {
                 let first = number(get(2)?).ok_or("a number is missing")?;
                 let last = number(get(3)?).ok_or("a number is missing")?;
                 let signed = name == "SBFM";
-                // Bits up to `last` go to the top of 64 bits, then down to their place.
+                // Bits up to `last` are shifted to the top of 64 bits, then down to their position.
                 let up = 63 - last;
                 let down = if last >= first { up + first } else { up - (bits - first) };
                 let top = Expr::binary(Binary::ShiftLeft, value, Expr::Const(up));
@@ -462,7 +462,7 @@ impl Translator<'_, '_> {
                 let (to, bytes) = self.target(get(0)?)?;
                 let (value, _) = self.source(get(1)?)?;
                 let value = value.extend(bytes, true);
-                // A value that is its own magnitude is not a choice between registers.
+                // A value that equals its magnitude is not a choice between registers.
                 let sign = Expr::binary(Binary::ShiftRightSigned, value.clone(), Expr::Const(63));
                 let flipped = Expr::binary(Binary::Xor, value, sign.clone());
                 self.set(to, bytes, Expr::binary(Binary::Sub, flipped, sign));
@@ -554,7 +554,7 @@ impl Translator<'_, '_> {
             values.push(value);
         }
         let bytes = bytes.unwrap_or(wide);
-        // The value is taken before the base register moves on.
+        // The value is read before the base register changes.
         let kept: Vec<Expr> = values
             .into_iter()
             .enumerate()
@@ -587,7 +587,7 @@ impl Translator<'_, '_> {
             .enumerate()
             .map(|(at, value)| (at as i64 * i64::from(bytes), value))
             .collect();
-        // Stored from the end where the address moves down first.
+        // If the address decreases first, the values are stored from the end.
         if stem == "STILP" && args[first + count].ends_with('!') {
             parts.reverse();
         }

@@ -1,7 +1,8 @@
 //! C tests: the atomics of C11 and the functions of the Linux kernel.
 //!
-//! A parameter is the location of its name, a local variable a register. Each access of a statement
-//! is an instruction of its own, in the order of evaluation. What depends on a branch is inside it.
+//! A parameter is the location with its name, a local variable a register. Each access of a
+//! statement is a separate instruction, in the order of evaluation. Instructions that depend on a
+//! branch are inside it.
 
 use super::initial::Declaration;
 use super::{Builder, Wrong, number};
@@ -22,10 +23,10 @@ pub(crate) const TAGS: [&str; 43] = [
     "NA",
     "LK",
     "LS",
-    // Both.
+    // C11 and the kernel.
     "RMW",
     "UL",
-    // The kernel's.
+    // The kernel.
     "Once",
     "Release",
     "Acquire",
@@ -125,7 +126,7 @@ fn tokens(text: &str, range: std::ops::Range<usize>) -> Vec<(usize, Token<'_>)> 
     found
 }
 
-/// Reads the functions of the threads, and returns where they end.
+/// Reads the functions of the threads, and returns the end of the last one.
 pub(crate) fn functions(
     _language: Language,
     text: &str,
@@ -148,7 +149,7 @@ pub(crate) fn functions(
         if trimmed.is_empty() || super::layout::starts_ending(trimmed) {
             return begin;
         }
-        // A return type may stand before the name.
+        // A return type may come before the name.
         let Some(open) = text[begin..].find('(').map(|open| begin + open) else {
             wrong.push(Wrong::new(
                 begin..begin + 1,
@@ -353,7 +354,7 @@ impl<'t> Parser<'t, '_> {
                 self.expect(")")?;
                 let out = self.branch(Expr::unary(Unary::IsZero, condition));
                 self.statement()?;
-                // The condition is asked anew, so its branch is closed first.
+                // The condition is evaluated again, so its branch is closed first.
                 self.emit(Op::CloseControl);
                 self.emit(Op::Jump(start));
                 self.land(out);
@@ -632,7 +633,8 @@ impl<'t> Parser<'t, '_> {
         let place = self.tokens[self.at].0;
         self.next();
         self.next();
-        // READ_ONCE(*x) and the like name what is accessed; the others take its address.
+        // The argument of READ_ONCE(*x) and similar macros is the accessed location; other
+        // functions take its address.
         let by_name = matches!(
             name,
             "READ_ONCE"
@@ -674,7 +676,7 @@ impl<'t> Parser<'t, '_> {
             .ok_or_else(|| (place, format!("unsupported function `{name}` with {count} arguments")))
     }
 
-    /// Runs a function; `None` if it is unknown.
+    /// Evaluates a function call; `None` if the function is unknown.
     fn function(&mut self, name: &str, arguments: &mut Vec<Expr>, order: &[&str]) -> Option<Expr> {
         let nothing = Expr::Const(0);
         let fence = match name {
@@ -766,7 +768,7 @@ impl<'t> Parser<'t, '_> {
                 return Some(self.update(address, update, tags, false, UpdateResult::Written));
             }
             "spin_is_locked" => {
-                // A read of 1 is one kind of event, a read of 0 another.
+                // A read of 1 is another kind of event than a read of 0.
                 let address = take()?;
                 let update =
                     Update::CompareAndSwap { expected: Expr::Const(0), new: Expr::Const(0) };
@@ -925,7 +927,7 @@ impl<'t> Parser<'t, '_> {
                     UpdateResult::Old,
                 );
                 let equal = Expr::binary(Binary::Equal, expected, old.clone());
-                // Where it fails, the value found goes to where the expected one was.
+                // On failure, the value read is stored in the location of the expected value.
                 let over = self.branch(equal.clone());
                 let tags = self.tags(&["NA"]);
                 self.emit(Op::Store { address: expected_at, value: old, bytes: 8, tags });

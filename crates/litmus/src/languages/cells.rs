@@ -1,10 +1,10 @@
 //! Instructions as text: a mnemonic and operands.
 
-/// An instruction, split.
+/// An instruction, split into its parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell<'t> {
     pub(crate) mnemonic: &'t str,
-    /// Operands between commas outside brackets.
+    /// Operands, separated by commas outside brackets.
     pub(crate) operands: Vec<&'t str>,
 }
 

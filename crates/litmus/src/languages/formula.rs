@@ -5,7 +5,7 @@ use super::{Builder, Type, Wrong, number};
 use crate::executions::test::{Formula, Observed, Source};
 use crate::executions::{Asked, Language};
 
-/// The parts after the program.
+/// Parts of a test after the program.
 pub(crate) struct Endings {
     pub(crate) observed: Vec<Observed>,
     pub(crate) filter: Option<Formula>,
@@ -21,7 +21,7 @@ struct Parser<'p> {
     builder: &'p mut Builder,
     observed: Vec<Observed>,
     states: usize,
-    /// Whether what is read now is part of final states.
+    /// Whether the observed values being read are part of final states.
     visible: bool,
 }
 
@@ -84,7 +84,7 @@ impl Endings {
                     parser.visible = true;
                 }
                 "locations" => parser.locations()?,
-                // What each of several models should say.
+                // Expected results of several models.
                 "with" => parser.skip_with(),
                 "scopes" => parser.skip_scopes(),
                 "regions" => {
@@ -98,7 +98,7 @@ impl Endings {
                 }
                 _ => {
                     parser.at = start;
-                    // After the condition anything may follow.
+                    // After the condition, any text may follow.
                     if endings.asked.is_some() {
                         break;
                     }
@@ -163,7 +163,7 @@ impl<'p> Parser<'p> {
     }
 
     fn skip_with(&mut self) {
-        // `tso: ~exists; default: exists;` up to what is not such a pair.
+        // `tso: ~exists; default: exists;` and so on, until the next token is not such a pair.
         loop {
             let start = self.at;
             let name = self.word();
@@ -332,7 +332,7 @@ impl<'p> Parser<'p> {
         Ok(Formula::Equal(place, vec![address]))
     }
 
-    /// Reads a register or location, and returns its number among what is observed.
+    /// Reads a register or location, and returns its index among the observed values.
     fn place(&mut self) -> Result<usize, Wrong> {
         self.skip();
         let start = self.at;

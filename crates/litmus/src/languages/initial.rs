@@ -18,10 +18,10 @@ pub(crate) enum Value {
 pub(crate) struct Declaration {
     pub(crate) at: Range<usize>,
     pub(crate) of: Option<Type>,
-    /// The thread, for a register.
+    /// Thread of a register; `None` for a location.
     pub(crate) thread: Option<usize>,
     pub(crate) name: String,
-    /// Number of elements, or the element that is meant if there is no type.
+    /// Number of elements, or the index of an element if there is no type.
     pub(crate) brackets: Option<i64>,
     pub(crate) value: Option<Value>,
 }
@@ -66,7 +66,7 @@ fn declaration(text: &str, at: Range<usize>) -> Result<Declaration, Wrong> {
                 .ok_or_else(|| Wrong::new(at.clone(), format!("`{right}` is not a value")))?,
         ),
     };
-    // Words before the name are a type.
+    // Words before the name form a type.
     let cut = left
         .rfind(|c: char| c.is_whitespace() || c == '*')
         .filter(|&cut| {
@@ -144,7 +144,7 @@ fn value(text: &str) -> Option<Value> {
     fits.then(|| Value::Location(name.to_owned(), offset))
 }
 
-/// Spells a register as the language does; `None` if it is not one.
+/// Returns the canonical name of a register in the language; `None` if there is no such register.
 pub(crate) fn register_name(language: Language, name: &str) -> Option<String> {
     match language {
         Language::X86 | Language::X86_64 => x86::register_name(language, name),
@@ -161,7 +161,7 @@ pub(crate) fn apply(
     declarations: Vec<Declaration>,
     builder: &mut Builder,
 ) -> Result<(), Wrong> {
-    // Types first: a value's width is its location's.
+    // Types come first, because the width of a value is that of its location.
     for declaration in
         declarations.iter().filter(|d| d.thread.is_none() && !d.name.starts_with('%'))
     {
@@ -242,7 +242,7 @@ pub(crate) fn apply(
             let index = builder.code.threads[thread].register(&register);
             if let Some(number) = number {
                 let kind = of.unwrap_or(Type::INT);
-                // An address keeps its width; a number has its type's.
+                // An address keeps its width; a number has the width of its type.
                 let number = match value {
                     Some(Value::Number(number)) if of.is_some() => {
                         crate::executions::code::truncate(number, kind.bytes, kind.signed)

@@ -10,7 +10,7 @@ use super::{aarch64, c, initial, lisa, ppc, riscv, x86};
 use crate::executions::code::ThreadCode;
 use crate::executions::{Asked, IsaTest, Language};
 
-/// Returns the language of a test by its first line, if it is one that is read here.
+/// Returns the language of a test by its first line, if it is supported.
 pub fn isa_language(text: &str) -> Option<Language> {
     let blank = blank_comments(text, false);
     let first = blank.split_whitespace().next()?;
@@ -45,7 +45,7 @@ pub fn read_isa_test(source: &str, text: &str) -> Result<IsaTest, Diagnostics> {
     read_with_locations(source, text, language, &[])
 }
 
-/// Reads a test of a language that is known, whose first locations are these, in this order.
+/// Reads a test of a known language whose first locations are given, in this order.
 pub(crate) fn read_with_locations(
     source: &str,
     text: &str,
@@ -73,7 +73,7 @@ fn is_c(language: Language) -> bool {
 fn read(language: Language, original: &str, locations: &[&str]) -> Result<IsaTest, Vec<Wrong>> {
     let text = blank_comments(original, is_c(language));
     let one = |wrong| vec![wrong];
-    // The head ends at the first brace; strings in it may hold anything.
+    // The head ends at the first brace outside strings.
     let open = find_outside_strings(&text, '{').ok_or_else(|| {
         one(Wrong::new(0..text.len().min(1), "there is no initial section `{ .. }`"))
     })?;
@@ -130,8 +130,8 @@ fn tags_of(language: Language) -> &'static [&'static str] {
     }
 }
 
-/// Splits a table into the cells of each column and their places, and returns where it ends.
-/// Errors of its form go into `wrong`.
+/// Splits a table into the cells of each column and their places, and returns the end of the table.
+/// Errors are added to `wrong`.
 fn split_table<'t>(
     text: &'t str,
     start: usize,
@@ -182,12 +182,12 @@ fn split_table<'t>(
     (columns, at)
 }
 
-/// Splits the table that a text starts with into the cells of each column and their places.
+/// Splits the table at the start of a text into the cells of each column and their places.
 pub(super) fn column_cells(text: &str) -> (Vec<Vec<(usize, &str)>>, usize) {
     split_table(text, 0, &mut Vec::new())
 }
 
-/// Reads a table of threads, and returns where it ends.
+/// Reads a table of threads, and returns its end.
 fn threads(
     language: Language,
     text: &str,
@@ -248,7 +248,7 @@ pub(super) fn label(language: Language, cell: &str) -> Option<(&str, &str)> {
     (fits && language != Language::C).then_some((label, rest.trim_start()))
 }
 
-/// Returns whether a text starts with what follows the program.
+/// Checks whether a text starts with one of the parts after the program.
 pub(super) fn starts_ending(text: &str) -> bool {
     let word = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '~')).next();
     let word = word.unwrap_or("");
@@ -273,7 +273,7 @@ pub(super) fn find_outside_strings(text: &str, wanted: char) -> Option<usize> {
         match c {
             '"' => inside = !inside,
             c if c == wanted && !inside => return Some(at),
-            // A stray quote ends with its line.
+            // An unmatched quote ends with its line.
             '\n' => inside = false,
             _ => {}
         }
@@ -296,7 +296,7 @@ pub(super) fn matching(text: &str, open: usize, left: char, right: char) -> Opti
     None
 }
 
-/// Returns whether the comment that a text starts with is closed.
+/// Checks whether the comment at the start of a text is closed.
 fn closes(text: &[u8]) -> bool {
     let (mut at, mut depth) = (0, 0);
     while at < text.len() {
@@ -316,7 +316,7 @@ fn closes(text: &[u8]) -> bool {
     false
 }
 
-/// Replaces comments by blanks, so that places stay where they are.
+/// Replaces comments by blanks, so that offsets stay the same.
 pub(super) fn blank_comments(text: &str, is_c: bool) -> String {
     if !text.contains("(*") && !(is_c && (text.contains("//") || text.contains("/*"))) {
         return text.to_owned();
@@ -342,7 +342,7 @@ pub(super) fn blank_comments(text: &str, is_c: bool) -> String {
             let mut depth = 0;
             let is_closed = closes(rest);
             if !is_closed {
-                // A comment that is never closed is text.
+                // An unclosed comment is ordinary text.
                 at += 2;
                 continue;
             }

@@ -8,7 +8,7 @@ pub(crate) const TAGS: [&str; 1] = ["X"];
 
 const WORD: Width = Width { bytes: 8, signed: false, register: 8 };
 
-/// A token of an instruction.
+/// Splits an instruction into tokens.
 fn tokens(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
@@ -166,7 +166,7 @@ pub(crate) fn instruction(context: &mut Context<'_>, text: &str) -> Translated {
                             let left = parser.atom()?;
                             let right = parser.atom()?;
                             parser.next();
-                            // The register stands for the old value.
+                            // The register denotes the old value.
                             if left == Expr::Register(register) {
                                 Update::Fetch(Fetch::Binary(operator), right)
                             } else {

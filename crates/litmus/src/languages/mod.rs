@@ -1,7 +1,7 @@
-//! Readers of litmus tests in the languages that herd has.
+//! Readers of litmus tests in herd's languages.
 //!
-//! `layout.rs` splits a file into its parts and reads what all languages share; a module for each
-//! language translates its instructions to the common language.
+//! `layout.rs` splits a file into its parts and reads the parts that all languages share; one
+//! module per language translates its instructions to the common language.
 
 mod aarch64;
 mod c;
@@ -49,7 +49,7 @@ pub(crate) struct Type {
 impl Type {
     pub(crate) const INT: Type = Type { bytes: 4, signed: true };
 
-    /// Reads the name of a type; unknown ones are taken for `int`.
+    /// Returns the type with a name; unknown types are treated as `int`.
     pub(crate) fn named(name: &str) -> Type {
         let (bytes, signed) = match name {
             "int8_t" | "char" => (1, true),
@@ -65,13 +65,13 @@ impl Type {
     }
 }
 
-/// The program while it is read.
+/// The program while it is being read.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     pub(crate) code: Code,
-    /// Types of registers that have one.
+    /// Types of the registers with a declared type.
     pub(crate) types: HashMap<(usize, Register), Type>,
-    /// Whether memory holds numbers of 64 bits whatever the types are, as in C.
+    /// Whether memory holds 64-bit numbers whatever the types are, as in C.
     pub(crate) wide: bool,
 }
 
@@ -117,11 +117,11 @@ impl Builder {
     }
 }
 
-/// The context of a language's reader of instructions.
+/// Context of a language's reader of instructions.
 pub(crate) struct Context<'b> {
     pub(crate) builder: &'b mut Builder,
     pub(crate) thread: usize,
-    /// Instruction that each label stands before.
+    /// Index of the instruction after each label.
     pub(crate) labels: &'b HashMap<String, usize>,
     /// Number of the instruction.
     pub(crate) index: usize,
@@ -142,7 +142,7 @@ impl Context<'_> {
         self.builder.tag(name)
     }
 
-    /// Finds where a branch goes: a label, or `.+8`.
+    /// Returns the target of a branch: a label, or `.+8`.
     pub(crate) fn target(&self, name: &str) -> Result<usize, String> {
         if let Some(rest) = name.strip_prefix('.')
             && let Some(offset) = number(rest.trim_start_matches('+'))
@@ -158,7 +158,8 @@ impl Context<'_> {
     }
 }
 
-/// Reads a number: decimal or hexadecimal, with a sign; `#` and `$` before it are allowed.
+/// Parses a number: decimal or hexadecimal, with an optional sign, and optionally with `#` or `$`
+/// before it.
 pub(crate) fn number(text: &str) -> Option<i64> {
     let text = text.trim().trim_start_matches(['#', '$']).trim();
     let (negative, digits) = match text.strip_prefix('-') {

@@ -44,7 +44,7 @@ fn indexed(context: &mut Context<'_>, base: &str, index: &str) -> Result<Expr, S
     Ok(base.add(source(context, index)?))
 }
 
-/// Flags of a comparison: less 8, greater 4, equal 2.
+/// Returns the flags of a comparison: less 8, greater 4, equal 2.
 fn compare(left: Expr, right: Expr, unsigned: bool) -> Expr {
     let less = if unsigned { Binary::LessUnsigned } else { Binary::Less };
     let bit = |operator, a: &Expr, b: &Expr, value| {
@@ -248,7 +248,7 @@ pub(crate) fn instruction(context: &mut Context<'_>, text: &str) -> Translated {
     Ok(ops)
 }
 
-/// Whether a name is an access: load, bytes, signed, indexed.
+/// Returns the properties of an access by its name: load, bytes, signed, indexed.
 fn access(name: &str) -> Option<(bool, u8, bool, bool)> {
     let (stem, is_indexed) = match name.strip_suffix('x') {
         Some(stem) => (stem, true),

@@ -1,8 +1,9 @@
-//! Writing tests: the same test, laid out anew.
+//! Rewrites tests in a uniform layout.
 //!
-//! The first line, the lines of `Key=value`, the initial section by threads, a table whose columns
-//! have one width (or functions whose lines are indented by their braces), and the condition in
-//! brackets. Comments go. What is read back is the same program with the same question.
+//! The output consists of the first line, the lines of `Key=value`, the initial section by threads,
+//! a table whose columns have the same width (or functions whose lines are indented by their
+//! braces), and the condition in brackets. Comments are dropped. Reading the output gives the same
+//! program and condition.
 
 use std::fmt::Write as _;
 
@@ -13,9 +14,9 @@ use super::layout::{
 };
 use crate::executions::{Asked, IsaTest, Language};
 
-/// Writes a test of an instruction set or C, given as text, in one layout.
+/// Writes a test of an instruction set or C, given as text, in a uniform layout.
 ///
-/// `source` is the name that diagnostics show if it cannot be read.
+/// `source` is the name in diagnostics if the test cannot be read.
 pub fn write_isa_test(source: &str, text: &str) -> Result<String, Diagnostics> {
     let test = read_isa_test(source, text)?;
     Ok(written(&test, text))
@@ -39,7 +40,7 @@ fn written(test: &IsaTest, original: &str) -> String {
     out
 }
 
-/// Writes the initial section: what is said of locations, then a line for each thread.
+/// Writes the initial section: first locations, then one line per thread.
 fn initial(text: &str, out: &mut String) {
     let mut lines: Vec<(Option<usize>, Vec<String>)> = vec![(None, Vec::new())];
     for statement in text.split(';') {
@@ -63,7 +64,7 @@ fn initial(text: &str, out: &mut String) {
     out.push_str("}\n");
 }
 
-/// Writes the table of an assembler's test, and returns where it ends.
+/// Writes the table of a test in assembler, and returns its end.
 fn table(language: Language, text: &str, out: &mut String) -> usize {
     let (columns, end) = column_cells(text);
     let mut cells: Vec<Vec<String>> = Vec::new();
@@ -101,7 +102,7 @@ fn table(language: Language, text: &str, out: &mut String) -> usize {
     end
 }
 
-/// Writes functions of C, and returns where the last one ends.
+/// Writes functions of C, and returns the end of the last one.
 fn functions(text: &str, out: &mut String) -> usize {
     let mut at = 0;
     while let Some(open) = text[at..].find('{').map(|open| at + open) {
@@ -125,7 +126,7 @@ fn functions(text: &str, out: &mut String) -> usize {
     at
 }
 
-/// Writes what follows the program.
+/// Writes the parts after the program.
 fn endings(test: &IsaTest, text: &str, out: &mut String) {
     for (word, left, right) in [("scopes", '(', ')'), ("locations", '[', ']')] {
         for start in words(text, word) {
@@ -154,7 +155,7 @@ fn endings(test: &IsaTest, text: &str, out: &mut String) {
     let _ = writeln!(out, "{} {}", test.quantifier.as_str(), bracketed(&test.proposition_text));
 }
 
-/// Returns where a word stands by itself.
+/// Returns the positions at which a word occurs by itself.
 fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
     text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '~');
@@ -162,7 +163,7 @@ fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
     })
 }
 
-/// Returns a proposition in one pair of brackets.
+/// Returns a proposition in a single pair of brackets.
 fn bracketed(proposition: &str) -> String {
     let is_wrapped = proposition.starts_with('(')
         && matching(proposition, 0, '(', ')') == Some(proposition.len() - 1);
@@ -188,7 +189,8 @@ mod tests {
         }
     }
 
-    /// The final states under sequential consistency, and whether each satisfies the condition.
+    /// Returns the final states under sequential consistency, and whether each satisfies the
+    /// condition.
     fn states(test: &IsaTest) -> BTreeSet<(String, bool)> {
         let model = crate::find_isa_model("sc").unwrap();
         let options = crate::IsaOptions {
@@ -203,8 +205,8 @@ mod tests {
         found.states.iter().map(|state| (shown(state), test.satisfies(state))).collect()
     }
 
-    /// Every test of the corpus, and of the folder that `CONSISTORY_LITMUS_TESTS` names, is read
-    /// back as it was.
+    /// Every test of the corpus, and of the folder that `CONSISTORY_LITMUS_TESTS` names, is
+    /// unchanged after writing and reading.
     #[test]
     fn what_is_written_is_read_back_as_the_same_test() {
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
@@ -226,11 +228,11 @@ mod tests {
             let once = write_isa_test("test", &text).unwrap();
             let mut again = read_isa_test("written", &once)
                 .unwrap_or_else(|error| panic!("{shown}: {error}\n{once}"));
-            // Only the brackets around the condition may have changed.
+            // Only the brackets around the condition may differ.
             test.proposition_text.clear();
             again.proposition_text.clear();
-            // Registers that the initial section names are numbered in its order, so programs
-            // that are not equal letter by letter are compared by what they do.
+            // Registers in the initial section are numbered in its order, so programs that are not
+            // identical are compared by their outcomes.
             if format!("{test:?}") != format!("{again:?}") {
                 assert_eq!(states(&test), states(&again), "{shown}:\n{once}");
                 assert_eq!(test.quantifier, again.quantifier, "{shown}");

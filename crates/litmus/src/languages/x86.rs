@@ -11,7 +11,7 @@ pub(crate) const TAGS: [&str; 5] = ["X", "MFENCE", "SFENCE", "LFENCE", "A"];
 
 const CLASSIC: [&str; 8] = ["AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP"];
 
-/// Finds a register: the name that its language gives it, and its bytes.
+/// Finds a register: its name in the language, and its size in bytes.
 fn register(language: Language, text: &str) -> Option<(String, u8)> {
     let upper = text.trim().trim_start_matches('%').to_ascii_uppercase();
     let (base, bytes) = match upper.as_str() {
@@ -71,7 +71,7 @@ fn operand(language: Language, context: &mut Context<'_>, text: &str) -> Result<
     if let Some(value) = number(text) {
         return Ok(Operand::Immediate(value));
     }
-    // A segment before an address changes nothing here.
+    // A segment before an address has no effect here.
     let text = match text.split_once(':') {
         Some((segment, rest)) if register(language, segment).is_some() => rest,
         _ => text,
@@ -183,7 +183,7 @@ pub(crate) fn instruction(language: Language, context: &mut Context<'_>, text: &
     for text in &cell.operands {
         operands.push(operand(language, context, text)?);
     }
-    // AT&T writes the source first: known by its registers and brackets.
+    // AT&T syntax has the source first; it is recognised by its registers and brackets.
     let is_intel = cell.operands.iter().any(|text| text.contains('['))
         || (language == Language::X86
             && !cell.operands.iter().any(|text| text.contains(['%', '('])));
@@ -210,14 +210,15 @@ struct Access<'c, 'b> {
     context: &'c mut Context<'b>,
     bytes: u8,
     locked: bool,
-    /// Name of the register that compare-and-exchange compares with.
+    /// Register that compare-and-exchange compares with.
     accumulator: &'static str,
     ops: Vec<Op>,
 }
 
 impl Access<'_, '_> {
     fn width(&self) -> Width {
-        // Writing half a register clears the rest; smaller parts are rare and treated alike.
+        // Writing half a register clears the rest; smaller parts are rare and treated in the same
+        // way.
         Width { bytes: self.bytes, signed: false, register: 8 }
     }
 

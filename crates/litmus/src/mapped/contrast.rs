@@ -1,13 +1,13 @@
-//! Contrasting two models over the programs of an alphabet.
+//! Contrasts two models over the programs of an alphabet.
 //!
 //! Programs come in increasing size: fewer accesses first, then fewer marks, fences and
-//! dependencies. Each is written for both sides and run; what one side allows and the other forbids
-//! is a difference. The smallest difference of each direction is found, whatever the number of
-//! threads that share the work.
+//! dependencies. Each program is written for both sides and run; an outcome that one side allows
+//! and the other forbids is a difference. The smallest difference of each direction is found,
+//! whatever the number of threads that share the work.
 //!
-//! A side whose model is in cat puts its programs together from threads that were translated before
-//! (`threads.rs`), and looks only for the outcomes that can make a difference of the wanted direction.
-//! A side with another runner gets the text of each program.
+//! A side with a model in cat composes its programs of threads that were translated before
+//! (`threads.rs`), and searches only for the outcomes that can make a difference in the wanted
+//! direction. A side with another runner receives the text of each program.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,19 +29,19 @@ use crate::executions::{IsaError, IsaOptions};
 use crate::file::read_test;
 use crate::semantics::{OutcomesError, Semantics};
 
-/// The model that runs the tests of a side.
+/// Engine that runs the tests of a side.
 pub enum Runner<'r> {
     /// A model in cat, on candidate executions.
     Cat(Arc<CatModel>),
-    /// Any other model; it takes tests of x86 and LISA.
+    /// Any other model; it supports tests of x86 and LISA.
     Semantics(&'r dyn Semantics),
 }
 
-/// A model, and how programs are written for it.
+/// A model, and the language in which programs are written for it.
 pub struct MappedSide<'r> {
     /// The model.
     pub runner: Runner<'r>,
-    /// How programs are written.
+    /// Table with which programs are written.
     pub mapping: Mapping,
 }
 
@@ -56,36 +56,37 @@ pub enum Allowing {
     Right,
 }
 
-/// How two sides are contrasted.
+/// Options of a contrast.
 #[derive(Clone, Debug)]
 pub struct MappedOptions {
-    /// How large programs may be; fences and dependencies are the alphabet's.
+    /// Bounds on the size of programs; fences and dependencies are those of the alphabet.
     pub bound: Bound,
-    /// Whether programs are tried, too, that the conflict graph calls redundant, and programs of one
-    /// thread with more than two decorations.
+    /// Whether redundant programs are tried too: those whose conflict graph is not strongly
+    /// connected, and programs of one thread with more than two decorations.
     pub redundant: Redundant,
-    /// The smallest difference of each direction, or every minimal one.
+    /// Whether to find the smallest difference of each direction, or every minimal one.
     pub wanted: Wanted,
-    /// The direction.
+    /// Direction of the wanted differences.
     pub allowing: Allowing,
-    /// How many marks other than the first, fences and dependencies a program may have.
+    /// Largest number of decorations of a program: marks other than the first, fences and
+    /// dependencies.
     pub decorations: usize,
-    /// How much time it may take.
+    /// Time limit.
     pub budget: Budget,
-    /// How many threads share the work, at least 1.
+    /// Number of threads that share the work, at least 1.
     pub jobs: usize,
 }
 
-/// A program that tells the sides apart.
+/// A program on which the sides differ.
 #[derive(Clone, Debug)]
 pub struct MappedDifference {
     /// The program in terms of the alphabet.
     pub sketch: Sketch,
-    /// The program as the left side runs it.
+    /// Program in the form that the left side runs.
     pub left: RenderedTest,
-    /// The program as the right side runs it.
+    /// Program in the form that the right side runs.
     pub right: RenderedTest,
-    /// Outcomes that only the left side allows: values of what is observed.
+    /// Outcomes that only the left side allows, as lists of the observed values.
     pub only_left: Vec<Vec<i64>>,
     /// Outcomes that only the right side allows.
     pub only_right: Vec<Vec<i64>>,
@@ -96,19 +97,19 @@ pub struct MappedDifference {
 pub struct MappedContrast {
     /// The differences, the smallest first.
     pub differences: Vec<MappedDifference>,
-    /// How many programs of each number of accesses were run, from 1 access on.
+    /// Number of programs run for each number of accesses, from 1 access on.
     pub run: Vec<usize>,
-    /// Which budget ended the search, if one did.
+    /// Limit that ended the search, if one did.
     pub stopped: Option<Stopped>,
 }
 
-/// Why two sides cannot be contrasted.
+/// Reason why two sides cannot be contrasted.
 #[derive(Debug, Error)]
 pub enum MappedError {
-    /// A model does not apply, or a mapping writes what cannot be read.
+    /// A model does not apply, or a mapping produces a malformed test.
     #[error("{0}")]
     Unreadable(Diagnostics),
-    /// The program is more than a side can run.
+    /// The program exceeds the limits of a side.
     #[error("{0}")]
     Program(String),
 }
@@ -189,30 +190,30 @@ pub fn contrast_mapped(
     Ok(found)
 }
 
-/// Outcomes of a program: values of what is observed.
+/// Outcomes of a program, as lists of the observed values.
 type Outcomes = BTreeSet<Vec<i64>>;
 
 /// Outcomes of a side's programs, by the numbers of their threads' texts.
 type Known = Mutex<FxHashMap<Vec<u32>, Arc<Outcomes>>>;
 
-/// How many marks, fences and dependencies a program of one thread has, at most.
+/// Largest number of decorations of a program with one thread.
 ///
-/// A thread alone has one outcome under every model in which each location is coherent, whatever
-/// stands between its accesses. A model that breaks this shows it with few decorations, and the
-/// programs with many are most of all programs.
+/// A single thread has one outcome under every model in which each location is coherent, whatever
+/// is between its accesses. A model that violates this shows it with few decorations, and the
+/// programs with many decorations are the majority of all programs.
 const MAX_DECORATIONS_OF_ONE_THREAD: usize = 2;
 
-/// How many programs a side remembers; each takes about half a kilobyte.
+/// Largest number of programs whose outcomes a side stores; each takes about half a kilobyte.
 const MAX_KNOWN_PROGRAMS: usize = 400_000;
 
-/// What a side has found so far.
+/// Results of a side so far.
 struct SideState {
-    /// Outcomes, if the side's mapping writes different programs in the same way.
+    /// Outcomes by text, if the side's mapping writes different programs in the same way.
     known: Option<Known>,
     threads: ThreadTable,
 }
 
-/// What a worker keeps between programs.
+/// Tables that a worker keeps between programs.
 #[derive(Default)]
 struct Workspace {
     left: Scratch,
@@ -238,7 +239,7 @@ impl MappedSearch<'_> {
     ) -> Result<Vec<MappedDifference>, Stop> {
         let next = AtomicUsize::new(0);
         let is_first = self.options.wanted == Wanted::First;
-        // The least places of a difference of each direction.
+        // Smallest index of a difference in each direction.
         let unset = |wants: bool| AtomicUsize::new(if wants { usize::MAX } else { 0 });
         let (first_left, first_right) = (unset(wants_left), unset(wants_right));
         let found = Mutex::new(Vec::new());
@@ -278,8 +279,8 @@ impl MappedSearch<'_> {
         Ok(found.into_iter().map(|(_, difference)| difference).collect())
     }
 
-    /// Runs a program on both sides. With one direction wanted, outcomes that only the other side
-    /// allows are not looked for.
+    /// Runs a program on both sides. If only one direction is wanted, outcomes that only the other
+    /// side allows are not searched.
     fn difference(
         &self,
         sketch: &Sketch,
@@ -335,7 +336,7 @@ impl MappedSearch<'_> {
             Runner::Cat(model) => {
                 let program = state.threads.program(sketch, self.alphabet, &side.mapping);
                 let Some(program) = program.map_err(unreadable)? else { return Ok(None) };
-                // What is remembered has to be complete.
+                // Stored results must be complete.
                 let Some(known) = &state.known else {
                     return self.run(&program, model, wanted, scratch).map(Arc::new).map(Some);
                 };
@@ -396,7 +397,7 @@ impl MappedSearch<'_> {
         })
     }
 
-    /// Drops differences that remain when something is taken away.
+    /// Drops differences that remain when a part of the program is removed.
     fn minimal(&self, differences: Vec<MappedDifference>) -> Result<Vec<MappedDifference>, Stop> {
         let (mut known, mut workspace) = (HashMap::new(), Workspace::default());
         let mut minimal = Vec::new();
@@ -412,7 +413,7 @@ impl MappedSearch<'_> {
         Ok(minimal)
     }
 
-    /// Returns whether a program or a part of it makes a wanted difference.
+    /// Checks whether a program or a part of it makes a wanted difference.
     fn contains(
         &self,
         sketch: &Sketch,

@@ -1,26 +1,27 @@
-//! Tables that say how an access, a fence or a dependency is written in a language.
+//! Tables of instructions: how an access, a fence or a dependency is written in a language.
 //!
-//! One entry per line: a keyword, a name, and instructions separated by ` ; `. In them stand
-//! `{r}` for the register that is read into, `{x}` for the location, `{v}` for the value to write,
-//! `{n}` for the number, `{d}` for the register that is depended on, `{t}` and `{u}` for scratch
-//! registers, and `{l}` for a label. `A => B` means that the instructions `A` make the operand `B`.
+//! There is one entry per line: a keyword, a name, and instructions separated by ` ; `. The
+//! placeholders are `{r}` for the register that is read into, `{x}` for the location, `{v}` for the
+//! value to write, `{n}` for the number, `{d}` for the register on which it depends, `{t}` and
+//! `{u}` for scratch registers, and `{l}` for a label. `A => B` means that the instructions `A`
+//! compute the operand `B`.
 
 use consistory_diagnostic::{Diagnostics, Source};
 
 use crate::executions::Language;
 
-/// How accesses, fences and dependencies are written in a language.
+/// A table of accesses, fences and dependencies in a language.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
     /// The language of the tests.
     pub language: Language,
     /// Names of registers, in the order in which they are used.
     pub(crate) registers: Vec<String>,
-    /// How a register that holds an address is written; without it locations are named.
+    /// Notation of a register that holds an address; without it, instructions name locations.
     pub(crate) pointer: Option<String>,
-    /// How final states name a register.
+    /// Notation of a register in final states.
     pub(crate) register: String,
-    /// How a parameter of a function is written.
+    /// Notation of a parameter of a function.
     pub(crate) parameter: String,
     pub(crate) value: Operand,
     pub(crate) loads: Vec<Entry>,
@@ -29,14 +30,14 @@ pub struct Mapping {
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// A name and the instructions that it stands for.
+/// A name with its instructions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) code: String,
 }
 
-/// Instructions, and the operand that they make.
+/// Instructions, and the operand that they compute.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Operand {
     pub(crate) code: String,
@@ -59,12 +60,12 @@ pub(crate) struct Dependency {
 }
 
 impl Dependency {
-    /// Returns whether an access of a kind can depend on a read in this way.
+    /// Checks whether a kind of access can have this dependency on a read.
     pub(crate) fn applies_to(&self, is_read: bool) -> bool {
         match self.through {
             Through::Data => !is_read,
             Through::Address => true,
-            // A declaration inside a block would be lost at its end.
+            // A declaration inside a block would be lost at the end of the block.
             Through::Control => !(is_read && self.text.code.contains("{access}")),
         }
     }
@@ -90,18 +91,18 @@ const TEXTS: [(&str, &str); 11] = texts![
     "c11-lkmm",
 ];
 
-/// Returns the ids of the tables that are built in.
+/// Returns the ids of the built-in tables.
 pub fn mapping_ids() -> impl Iterator<Item = &'static str> {
     TEXTS.iter().map(|(id, _)| *id)
 }
 
-/// Finds a table that is built in.
+/// Finds a built-in table.
 pub fn find_mapping(id: &str) -> Option<Mapping> {
     let (_, text) = TEXTS.iter().find(|(known, _)| *known == id)?;
     Some(read_mapping(id, text).expect("a table of our own has no errors: a test reads them all"))
 }
 
-/// Reads a table; `source` is the name that diagnostics show.
+/// Reads a table; `source` is the name in diagnostics.
 pub fn read_mapping(source: &str, text: &str) -> Result<Mapping, Diagnostics> {
     let origin = Source::new(source, text);
     let mut diagnostics = Diagnostics::default();
@@ -138,7 +139,7 @@ pub fn read_mapping(source: &str, text: &str) -> Result<Mapping, Diagnostics> {
     if diagnostics.is_empty() { Ok(mapping) } else { Err(diagnostics) }
 }
 
-/// Reads a line; returns whether it settles the language.
+/// Reads a line; returns whether it determines the language.
 fn entry(line: &str, mapping: &mut Mapping) -> Result<bool, String> {
     let (keyword, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
@@ -219,7 +220,7 @@ fn language(name: &str) -> Option<Language> {
     })
 }
 
-/// Reads names of registers; `r1..r9` is a range.
+/// Parses names of registers; `r1..r9` is a range.
 fn registers(text: &str) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     for word in text.split_whitespace() {

@@ -1,8 +1,8 @@
 //! Contrast of models in cat, over programs that a table of instructions describes.
 //!
-//! A [`Mapping`] says how loads, stores, fences and dependencies of some names are written in a
-//! language. A [`Sketch`] is a program in terms of such names; with a mapping it becomes a litmus
-//! test. Two mappings that share names write one sketch in two languages, so that models of
+//! A [`Mapping`] defines how loads, stores, fences and dependencies with certain names are written
+//! in a language. A [`Sketch`] is a program in terms of such names; with a mapping it becomes a
+//! litmus test. Two mappings with common names write one sketch in two languages, so that models of
 //! different architectures can be compared, and a compilation scheme can be checked.
 
 mod contrast;

@@ -1,4 +1,4 @@
-//! Programs in terms of the names of a mapping, all small ones, and their texts.
+//! Programs in terms of the names of a mapping: enumeration of small ones, and their texts.
 
 use std::fmt::Write as _;
 
@@ -6,19 +6,19 @@ use super::mapping::{Dependency, Entry, Mapping, Through};
 use crate::enumerate::{Bound, Redundant, Shape, shapes};
 use crate::executions::Language;
 
-/// The names that programs are made of: those that two mappings share.
+/// The names that programs consist of: those that two mappings share.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Alphabet {
     loads: Vec<String>,
     stores: Vec<String>,
     fences: Vec<String>,
     dependencies: Vec<(Through, String)>,
-    /// For each dependency whether a read can have it in both languages.
+    /// For each dependency, whether a read can have it in both languages.
     of_reads: Vec<bool>,
 }
 
 impl Alphabet {
-    /// Returns the names that both mappings have, in the order of the left one.
+    /// Returns the names that both mappings define, in the order of the left one.
     pub fn shared(left: &Mapping, right: &Mapping) -> Alphabet {
         let both = |a: &[Entry], b: &[Entry]| -> Vec<String> {
             let shared = a.iter().filter(|entry| b.iter().any(|other| other.name == entry.name));
@@ -52,8 +52,8 @@ impl Alphabet {
         Alphabet { dependencies: Vec::new(), of_reads: Vec::new(), ..self }
     }
 
-    /// Returns whether a mapping writes two names of the alphabet in the same way, so that
-    /// different programs have one text.
+    /// Checks whether a mapping writes two names of the alphabet in the same way, so that different
+    /// programs have the same text.
     pub(crate) fn repeats_itself(&self, mapping: &Mapping) -> bool {
         let repeats = |names: &[String], entries: &[Entry]| {
             let codes: Vec<&str> = entries
@@ -63,7 +63,7 @@ impl Alphabet {
                 .collect();
             codes.iter().enumerate().any(|(at, code)| codes[..at].contains(code))
         };
-        // A fence without an instruction is written like none at all.
+        // A fence without an instruction has the same text as no fence.
         let is_empty = |entry: &Entry| entry.code.is_empty() && self.fences.contains(&entry.name);
         repeats(&self.loads, &mapping.loads)
             || repeats(&self.stores, &mapping.stores)
@@ -71,12 +71,12 @@ impl Alphabet {
             || mapping.fences.iter().any(is_empty)
     }
 
-    /// Returns whether there is a load and a store.
+    /// Checks whether the alphabet has a load and a store.
     pub fn is_usable(&self) -> bool {
         !self.loads.is_empty() && !self.stores.is_empty()
     }
 
-    /// Describes the alphabet in a line.
+    /// Describes the alphabet in one line.
     pub fn summary(&self) -> String {
         let mut text =
             format!("loads {}; stores {}", self.loads.join(", "), self.stores.join(", "));
@@ -116,7 +116,7 @@ enum Link {
 pub(super) struct Access {
     is_read: bool,
     address: u8,
-    /// The number of the load or store; 0 is the first of the alphabet.
+    /// Number of the load or store; 0 is the first of the alphabet.
     mark: u8,
     link: Link,
 }
@@ -133,10 +133,10 @@ pub struct Sketch {
     threads: Vec<Vec<Access>>,
 }
 
-/// An access of a program that is given, and the fence before it, by their names.
+/// An access of a given program, and the fence before it, by their names.
 pub(super) struct Step<'s> {
     pub(super) is_read: bool,
-    /// The index of its location, below [`Sketch::MAX_LOCATIONS`].
+    /// Index of its location, below [`Sketch::MAX_LOCATIONS`].
     pub(super) location: usize,
     pub(super) name: &'s str,
     pub(super) fence: Option<&'s str>,
@@ -145,23 +145,24 @@ pub(super) struct Step<'s> {
 /// A sketch as a litmus test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RenderedTest {
-    /// The text, without a condition; it lists what is observed.
+    /// Text without a condition; it lists the observed values.
     pub text: String,
-    /// Names of what is observed: the register of each read, then locations with two writes or more.
+    /// Names of the observed values: the register of each read, then locations with two writes or
+    /// more.
     pub observed: Vec<String>,
 }
 
-/// A shape of accesses, and what leaves it as it is when threads change places.
+/// A shape of accesses, and the permutations of threads that leave it unchanged.
 pub(crate) struct Core {
     threads: Vec<Vec<Access>>,
     symmetries: Vec<Vec<usize>>,
 }
 
-/// Returns the shapes of so many accesses.
+/// Returns the shapes with a given number of accesses.
 pub(crate) fn cores(bound: &Bound, accesses: usize, redundant: Redundant) -> Vec<Core> {
     let plain = Bound { fences: false, dependencies: false, ..*bound };
     let mut cores: Vec<Core> = shapes(&plain, accesses, redundant).iter().map(Core::new).collect();
-    // Tests that only look at registers are easier to read.
+    // Tests that observe only registers are easier to read.
     cores.sort_by_key(Core::memory_observed);
     cores
 }
@@ -192,7 +193,7 @@ impl Core {
         Core { threads, symmetries }
     }
 
-    /// Returns whether there is one thread only.
+    /// Checks whether there is only one thread.
     pub(crate) fn is_one_thread(&self) -> bool {
         self.threads.len() == 1
     }
@@ -206,7 +207,7 @@ impl Core {
         (0..LOCATIONS.len() as u8).filter(|&address| writes(address) > 1).count()
     }
 
-    /// Adds all sketches of the shape with so many marks, fences and dependencies, one for each
+    /// Adds all sketches of the shape with `weight` marks, fences and dependencies, one for each
     /// symmetry class.
     pub(crate) fn sketches(&self, alphabet: &Alphabet, weight: usize, into: &mut Vec<Sketch>) {
         let mut threads = self.threads.clone();
@@ -226,7 +227,8 @@ impl Core {
             let is_least = left == 0
                 && self.symmetries.iter().all(|order| {
                     let moved: Vec<&Vec<Access>> = order.iter().map(|&at| &threads[at]).collect();
-                    // Addresses are renamed as they appear, which leaves the marks to compare.
+                    // Addresses are numbered in the order of appearance, so only the marks are
+                    // compared.
                     let key = |threads: &mut dyn Iterator<Item = &Vec<Access>>| {
                         let all = threads.flatten();
                         all.map(|access| (access.mark, access.link)).collect::<Vec<_>>()
@@ -241,7 +243,7 @@ impl Core {
         if at == threads[thread].len() {
             return self.decorate(alphabet, threads, thread + 1, 0, left, into);
         }
-        // Each access takes at most two of what is left.
+        // Each access takes at most two of the remaining decorations.
         let rest = threads[thread..].iter().map(Vec::len).sum::<usize>() - at;
         if left > 2 * rest {
             return;
@@ -289,7 +291,7 @@ fn each_order(order: &mut [usize], from: usize, visit: &mut dyn FnMut(&[usize]))
     }
 }
 
-/// Numbers the addresses as they appear.
+/// Numbers the addresses in the order of appearance.
 fn renamed(threads: &[Vec<Access>]) -> Vec<Vec<Access>> {
     let mut names: Vec<u8> = Vec::new();
     let mut rename = |access: &Access| {
@@ -315,7 +317,8 @@ impl Sketch {
         self.threads.iter().flatten().map(Access::weight).sum()
     }
 
-    /// Writes the program in a line, in terms of the alphabet: `store plain x; load plain y // ...`.
+    /// Writes the program in one line, in terms of the alphabet:
+    /// `store plain x; load plain y // ...`.
     pub fn describe(&self, alphabet: &Alphabet) -> String {
         let access = |access: &Access| {
             let (kind, names) = if access.is_read {
@@ -372,7 +375,7 @@ impl Sketch {
                         };
                     }
                 }
-                // A fence before what is gone is still between its neighbours.
+                // A fence before a removed access is still between its neighbours.
                 if let (Link::Fence(_), Some(next)) = (access.link, rest.get_mut(at))
                     && next.link == Link::None
                 {
@@ -391,8 +394,8 @@ impl Sketch {
         all
     }
 
-    /// Returns each thread with the number of writes in the threads before it, which its values
-    /// depend on.
+    /// Returns each thread with the number of writes in the threads before it, on which its values
+    /// depend.
     pub(super) fn threads_and_offsets(&self) -> impl Iterator<Item = (&[Access], u32)> {
         self.threads.iter().scan(0, |writes, thread| {
             let before = *writes;
@@ -411,22 +414,22 @@ impl Sketch {
         })
     }
 
-    /// How many locations a program may have.
+    /// Largest number of locations of a program.
     pub(super) const MAX_LOCATIONS: usize = LOCATIONS.len();
 
-    /// Returns how a location of a program is called.
+    /// Returns the name of a location in programs.
     pub(super) fn location_name(location: usize) -> &'static str {
         LOCATIONS[location]
     }
 
-    /// Makes the sketch of a program, or says which name the alphabet lacks.
+    /// Builds the sketch of a program; fails with the first name that the alphabet lacks.
     pub(super) fn of_steps(
         threads: &[Vec<Step<'_>>],
         alphabet: &Alphabet,
     ) -> Result<Sketch, String> {
         let find = |names: &[String], what: &str, name: &str| -> Result<u8, String> {
             let at = names.iter().position(|known| known == name);
-            let at = at.ok_or_else(|| format!("the table has no {what} called {name}"))?;
+            let at = at.ok_or_else(|| format!("the table has no {what} `{name}`"))?;
             u8::try_from(at).map_err(|_| "the table is too long".to_owned())
         };
         let access = |step: &Step<'_>| -> Result<Access, String> {
@@ -448,8 +451,8 @@ impl Sketch {
         Ok(Sketch { threads })
     }
 
-    /// Writes a thread as a test of its own, whose first value comes after so many. Every location
-    /// that it writes is observed.
+    /// Writes a thread as a separate test; `offset` is the number of writes before it. Every
+    /// location that it writes is observed.
     pub(super) fn render_thread(
         thread: &[Access],
         writes_before: u32,
@@ -487,9 +490,9 @@ struct Writer<'w> {
     sketch: &'w Sketch,
     alphabet: &'w Alphabet,
     mapping: &'w Mapping,
-    /// The last number that was written.
+    /// Last number that was written.
     value: u32,
-    /// How many writes make a location observed.
+    /// Number of writes from which a location is observed.
     least_writes: usize,
     observed: Vec<String>,
 }
@@ -610,7 +613,7 @@ impl Writer<'_> {
                     lines.extend(cells.map(str::to_owned));
                 }
             };
-            // Code and operand are filled in together, so that scratch registers agree.
+            // Code and operand are filled in together, so that they use the same scratch registers.
             let split = |text: String| -> (String, String) {
                 let (code, operand) = text.split_once("=>").unwrap_or(("", &text));
                 (code.trim().to_owned(), operand.trim().to_owned())
@@ -672,7 +675,7 @@ impl Writer<'_> {
     }
 }
 
-/// Lays out the threads of a test side by side.
+/// Arranges the threads of a test as columns.
 fn table(columns: &[Vec<String>]) -> String {
     let widths: Vec<usize> = columns
         .iter()

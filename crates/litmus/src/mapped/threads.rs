@@ -1,8 +1,8 @@
-//! Programs put together from threads that were translated before.
+//! Programs composed of threads that were translated before.
 //!
-//! A contrast runs millions of programs that are made of a few thousand different threads. Each
-//! thread is written and read once, as a test of its own, and so are its runs for given values that
-//! other threads write. What is left for each program is the search of its executions.
+//! A contrast runs millions of programs that consist of a few thousand different threads. Each
+//! thread is written and read once, as a separate test, and so are its runs for given values that
+//! other threads write. Only the search of executions remains for each program.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -22,23 +22,23 @@ use crate::executions::{
 };
 use crate::languages::{isa_language, read_with_locations};
 
-/// A thread as a side runs it.
+/// A thread in the form that a side runs.
 struct Part {
     /// Number of its text: equal texts have equal numbers.
     text: u32,
-    /// The thread as a test of its own; every test has the same locations first.
+    /// The thread as a separate test; every test has the same first locations.
     test: IsaTest,
     /// Runs for given values of reads.
     runs: Mutex<FxHashMap<RunsKey, Arc<Runs>>>,
 }
 
-/// How branches go, and the values that reads of each address may take.
+/// Branch mode, and the values that reads of each address may return.
 type RunsKey = (Branches, Vec<(i64, Vec<i64>)>);
 
 /// Accesses of a thread, and the number of writes in the threads before it.
 type PartKey = (Vec<Access>, u32);
 
-/// The threads that a side has translated.
+/// Threads that a side has translated.
 #[derive(Default)]
 pub(super) struct ThreadTable {
     parts: Mutex<FxHashMap<PartKey, Option<Arc<Part>>>>,
@@ -52,7 +52,7 @@ pub(super) struct Program {
     locations: Vec<usize>,
 }
 
-/// What a worker keeps between programs of one side.
+/// Tables that a worker keeps between programs of one side.
 #[derive(Default)]
 pub(super) struct Scratch {
     memory: Memory,
@@ -61,7 +61,7 @@ pub(super) struct Scratch {
 }
 
 impl ThreadTable {
-    /// Puts a program together; `None` if the mapping cannot write it.
+    /// Composes a program; `None` if the mapping cannot write it.
     pub(super) fn program(
         &self,
         sketch: &Sketch,
@@ -93,7 +93,7 @@ impl ThreadTable {
         let part = match Sketch::render_thread(thread, writes_before, alphabet, mapping) {
             None => None,
             Some(rendered) => {
-                // Which of the two kinds of C it is shows in the text.
+                // The text determines which of the two kinds of C it is.
                 let language = isa_language(&rendered.text).unwrap_or(mapping.language);
                 let text = &rendered.text;
                 let test = read_with_locations("generated test", text, language, &LOCATIONS)?;
@@ -115,7 +115,7 @@ impl Program {
     }
 
     /// Finds the final states: the register of each read, then the observed locations. If only some
-    /// states are wanted, no other is looked for.
+    /// states are wanted, no others are searched.
     pub(super) fn outcomes(
         &self,
         model: &CatModel,
@@ -145,7 +145,7 @@ impl Program {
         outcomes_of_runs(&question, &runs, found, memory).map(|found| found.states)
     }
 
-    /// Makes a test observe what this program observes.
+    /// Makes a test observe the values that this program observes.
     fn observe(&self, test: &mut IsaTest) {
         test.observed.clear();
         let mut observe = |of: &Observed, source: Source| {
@@ -208,7 +208,7 @@ mod tests {
     use crate::mapped::find_mapping;
     use crate::mapped::sketch::cores;
 
-    /// Programs of translated threads have the outcomes of their texts.
+    /// Programs composed of translated threads have the same outcomes as their texts.
     #[test]
     fn threads_and_texts_agree() {
         let options = IsaOptions {
@@ -257,7 +257,7 @@ mod tests {
                 let program = program.expect("it is read").expect("the table is large");
                 let found = program.outcomes(&model, &options, None, &mut scratch).expect("small");
                 assert_eq!(found, expected, "{table}: {}", text.text);
-                // Asked for some states only, it finds those of them that there are.
+                // If only some states are wanted, those of them that are possible are found.
                 let mut wanted: BTreeSet<_> = expected.iter().step_by(2).cloned().collect();
                 wanted.insert(vec![77; text.observed.len()]);
                 let some = program.outcomes(&model, &options, Some(&wanted), &mut scratch);

@@ -1,8 +1,8 @@
-//! A test of C11 as the tests that tables of instructions make of it.
+//! Translates a test of C11 by a table of instructions.
 //!
-//! Its accesses and fences are those of the table `c11`, so any table that has the same names says
-//! how they are implemented. Every write writes a number of its own in the translation. In the
-//! condition, a value becomes any of the numbers of the writes that wrote it.
+//! The accesses and fences of the test are those of the table `c11`, so any table that defines the
+//! same names states how they are implemented. Every write writes a unique number in the
+//! translation. In the condition, a value becomes any of the numbers of the writes that wrote it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,16 +13,16 @@ use crate::executions::code::{Code, Expr, Op, Register, Tags};
 use crate::executions::test::{Formula, Source};
 use crate::executions::{IsaTest, Language};
 
-/// What a register holds.
+/// Content of a register.
 #[derive(Clone, Copy)]
 enum Held {
     Constant(i64),
-    /// The read of this number, counted over all threads.
+    /// Value of the read with this number, counted over all threads.
     Read(usize),
     Computed,
 }
 
-/// The program as it is read, for the condition.
+/// Data of the program for translating the condition.
 #[derive(Default)]
 struct Found<'t> {
     threads: Vec<Vec<Step<'t>>>,
@@ -30,14 +30,14 @@ struct Found<'t> {
     held: Vec<HashMap<Register, Held>>,
     /// Location of each read.
     reads: Vec<usize>,
-    /// Location and value of each write; its number in the translation is one more than its index.
+    /// Location and value of each write; its number in the translation is its index plus one.
     writes: Vec<(usize, i64)>,
     /// Index of each location of the test in the translation.
     places: Vec<usize>,
 }
 
-/// Translates a test of C11 by a table, or says what stands against it: branches, updates, locks,
-/// and values that are computed.
+/// Translates a test of C11 by a table. Fails for unsupported constructs: branches, updates, locks,
+/// and computed values.
 pub fn translate_test(test: &IsaTest, mapping: &Mapping) -> Result<String, String> {
     if test.language != Language::C {
         return Err("only tests of C11 are translated by a table".to_owned());
@@ -62,8 +62,8 @@ pub fn translate_test(test: &IsaTest, mapping: &Mapping) -> Result<String, Strin
     Ok(text)
 }
 
-/// Returns the index of each location's name in the translation: its own name if all locations
-/// have one there.
+/// Returns the index of each location's name in the translation: its own name if all locations have
+/// one there.
 fn places(code: &Code) -> Result<Vec<usize>, String> {
     let known: Vec<&str> = (0..Sketch::MAX_LOCATIONS).map(Sketch::location_name).collect();
     let names: Vec<&str> = code.locations.iter().map(|location| location.name.as_str()).collect();
@@ -124,7 +124,7 @@ impl<'t> Found<'t> {
                 }
                 Op::Fence { tags } => {
                     if fence.is_some() {
-                        return Err("there are two fences side by side".to_owned());
+                        return Err("there are two adjacent fences".to_owned());
                     }
                     fence = Some(fence_name(code, *tags)?);
                 }
@@ -158,7 +158,7 @@ impl<'t> Found<'t> {
             Formula::Same(..) => return Err("the condition compares registers".to_owned()),
             Formula::Equal(at, values) => {
                 let [wanted] = values[..] else {
-                    return Err("the condition speaks of an array".to_owned());
+                    return Err("the condition refers to an array".to_owned());
                 };
                 let (name, location) = match test.observed[*at].source {
                     Source::Register { thread, register } => {
@@ -225,7 +225,7 @@ fn order(code: &Code, tags: Tags, is_read: bool) -> Result<&'static str, String>
     } else if has("CON") || has("ACQ_REL") {
         return Err("an order of an access is not translated".to_owned());
     } else {
-        // Plain accesses are compiled as relaxed ones are.
+        // Plain accesses are compiled like relaxed ones.
         "relaxed"
     })
 }

@@ -1,4 +1,4 @@
-//! A program on a machine, as tables: its operations, and where each component's bytes are.
+//! A program on a machine, as tables: its operations, and the layout of a state.
 
 use crate::operational::component::{PastSet, Queue, Small, Values};
 use crate::operational::machine::{Machine, Shape};
@@ -7,13 +7,13 @@ use crate::program::{
     Expression, Fence, Instruction, Observable, Program, RegisterId, Thread, Update,
 };
 
-/// How many operations a program may have: an operation is a byte in a queue, and 0 is none.
+/// Largest number of operations of a program: an operation is a byte in a queue, and 0 means none.
 const OPERATIONS: usize = 254;
 
-/// How many locations and threads there may be: sets of them are words.
+/// Largest number of locations and of threads: sets of them are words.
 const LOCATIONS: usize = 64;
 
-/// How many values a set of past values can tell apart.
+/// Largest number of values in a set of past values.
 const PAST_VALUES: usize = 64;
 
 /// A program on a machine.
@@ -24,29 +24,30 @@ pub(super) struct Tables {
     pub(super) locations: usize,
     /// The operations of all threads, one after the other.
     pub(super) operations: Vec<Operation>,
-    /// Index of each thread's first operation; one entry more than there are threads.
+    /// Index of each thread's first operation, followed by the number of operations.
     pub(super) starts: Vec<usize>,
-    /// For each operation, what its thread may still do from it on; one entry more a thread.
+    /// For each operation, the accesses that its thread may still make from there on; one
+    /// additional entry per thread.
     pub(super) ahead: Vec<Ahead>,
-    /// How many bytes a state has.
+    /// Size of a state in bytes.
     pub(super) size: usize,
-    /// The queues of the threads that write: one a thread, or one a thread and location.
+    /// Queues of the writing threads: one per thread, or one per thread and location.
     pub(super) local: Vec<Queue>,
-    /// The queues to the views: one a view and location; none of capacity 0 ever holds anything.
+    /// Queues to the views: one per view and location; those of capacity 0 are always empty.
     pub(super) views: Vec<Queue>,
     /// Offset of the memory: one byte per location, or per view and location.
     pub(super) memory: usize,
-    /// The past values, one set a thread and location.
+    /// Past values: one set per thread and location.
     pub(super) past: Vec<PastSet>,
     /// The origin of each value that an outcome records.
     pub(super) observed: Vec<Source>,
-    /// Outcomes record what memory holds at the end.
+    /// Whether outcomes include the final contents of memory.
     pub(super) observes_memory: bool,
     /// The slots of each thread's registers, for expressions.
     pub(super) slots: Vec<Vec<usize>>,
     pub(super) initial: Vec<u8>,
     pub(super) values: Values,
-    /// How many values were known before the first step.
+    /// Number of values known before the first step.
     pub(super) constants: usize,
 }
 
@@ -57,14 +58,14 @@ pub(super) struct Operation {
     pub(super) thread: usize,
     pub(super) index: usize,
     pub(super) location: usize,
-    /// Offset in the state of the value read or computed, if it is ever used.
+    /// Offset in the state of the value read or computed, if it is used.
     pub(super) register: Option<usize>,
-    /// The registers (their places in the state) that must have been answered before it happens.
+    /// Registers (as positions in the state) that must have been answered before the operation.
     pub(super) needs: Vec<usize>,
     pub(super) value: Operand,
-    /// How many store fences of the thread are before it.
+    /// Number of the thread's store fences before it.
     pub(super) epoch: u8,
-    /// The thread does something later that a read that waits can let pass.
+    /// Whether the thread has a later operation that a postponed read can let pass.
     pub(super) may_wait: bool,
 }
 
@@ -88,7 +89,7 @@ impl Kind {
         matches!(self, Kind::Exchange | Kind::Add | Kind::CompareExchange)
     }
 
-    /// Returns whether nothing of the thread passes it in either direction.
+    /// Checks whether no operation of the thread passes it in either direction.
     pub(super) fn is_full(self) -> bool {
         self == Kind::FullFence || self.is_atomic()
     }
@@ -115,7 +116,7 @@ pub(super) enum Source {
 pub(super) struct Ahead {
     pub(super) reads: u64,
     pub(super) writes: u64,
-    /// The locations that it may read before its next fence.
+    /// Locations that it may read before its next fence.
     pub(super) reads_before_fence: u64,
 }
 
@@ -201,7 +202,7 @@ impl Tables {
         MachineError::TooLarge { what: "values", size: limit + 1, limit }
     }
 
-    /// Adds the operations of a thread; gives what each of its registers holds at the end.
+    /// Adds the operations of a thread; returns the final value of each of its registers.
     fn thread(
         &mut self,
         index: usize,
@@ -212,7 +213,7 @@ impl Tables {
         let start = self.operations.len();
         let mut epoch = 0u8;
         let mut jumps = false;
-        // This thread's slots come after the program counters and the slots of earlier threads.
+        // This thread's slots follow the program counters and the slots of earlier threads.
         let base = self.size;
         for (at, instruction) in thread.code.iter().enumerate() {
             let mut operation = Operation {
@@ -240,7 +241,7 @@ impl Tables {
                         }
                         if jumps {
                             let why = "this machine does not follow an address that depends on a \
-                                       register behind a jump";
+                                       register after a jump";
                             return Err(unsupported(at, why));
                         }
                     }
@@ -256,7 +257,7 @@ impl Tables {
                     Fence::Load => operation.kind = Kind::LoadFence,
                     Fence::Store => {
                         if jumps && self.shape.local.is_some_and(|local| local.by_address) {
-                            let why = "this machine does not follow a store fence behind a jump";
+                            let why = "this machine does not support a store fence after a jump";
                             return Err(unsupported(at, why));
                         }
                         epoch += 1;
@@ -298,7 +299,7 @@ impl Tables {
                     operation.value = self.resolved(registers.resolve(condition), &mut needs);
                 }
             }
-            // Only where a read can be answered late is a register ever waited for.
+            // Operations wait for registers only if a read can be postponed.
             if self.shape.future {
                 operation.needs = needs.iter().map(|slot| base + slot.index()).collect();
             }
@@ -345,7 +346,7 @@ impl Tables {
                 ahead.writes |= bit;
             }
             // A later read can be answered from the past, unless it has to wait for a register;
-            // without a past, a read that waits is the only way to have a later one before it.
+            // without a past, postponing a read is the only way to have a later one before it.
             worth_waiting |= match operation.kind {
                 Kind::Write => true,
                 Kind::Read => !operation.needs.is_empty() || !self.shape.past,
@@ -356,7 +357,7 @@ impl Tables {
         self.ahead.extend(all.into_iter().rev());
     }
 
-    /// Finds a place for every component.
+    /// Assigns a position to every component.
     fn lay_out(&mut self, program: &Program) {
         let (threads, locations) = (self.threads, self.locations);
         let mut at = self.size;
@@ -396,8 +397,8 @@ impl Tables {
                 for location in 0..locations {
                     let others = (0..threads).filter(|thread| *thread != view);
                     let sent = others.map(|thread| writes[thread * locations + location]).sum();
-                    // What a view never reads need not come to it, unless what it reads waits for
-                    // that.
+                    // A location that a view never reads need not reach it, unless a location that
+                    // it reads waits for it.
                     let looks = self.views_are_ordered() || reads[view * locations + location] > 0;
                     self.views.push(queue(if looks { sent } else { 0 }));
                 }
@@ -431,19 +432,19 @@ impl Tables {
     }
 }
 
-/// How a thread's registers are kept.
+/// The representation of a thread's registers.
 ///
-/// Where reads are answered at once a register is a slot. Where a read can be answered late, each
-/// read has a slot of its own and a computed register is its expression over slots: nothing is
-/// then overwritten that somebody still waits for.
+/// If reads are answered at once, a register is a slot. If a read can be postponed, each read has a
+/// slot of its own and a computed register is its expression over slots, so that no value is
+/// overwritten that a later operation needs.
 struct Registers {
     /// The current expression of each register, over slots.
     current: Vec<Expression>,
-    /// The initial value of each slot.
+    /// Initial value of each slot.
     initial: Vec<i64>,
-    /// Each read has its own slot.
+    /// Whether each read has its own slot.
     renamed: bool,
-    /// The registers that somebody looks at.
+    /// Registers that are used.
     looked_at: Vec<bool>,
 }
 
@@ -490,7 +491,7 @@ impl Registers {
         }
     }
 
-    /// Returns the slot that a value read or computed into the register goes to, if anybody looks.
+    /// Returns the slot for a value read or computed into the register, if the register is used.
     fn define(&mut self, register: RegisterId) -> Option<usize> {
         if !self.looked_at[register.index()] {
             return None;
@@ -564,8 +565,8 @@ fn looked_at(program: &Program, index: usize, thread: &Thread) -> Vec<bool> {
     looked_at
 }
 
-/// Refuses what cannot be renamed ahead of the run: in a thread with jumps, a register that is set
-/// twice or computed.
+/// Rejects a thread with jumps that sets a register twice or computes one, because its registers
+/// cannot be renamed before the run.
 fn check_single_assignment(thread: &Thread) -> Result<(), (usize, &'static str)> {
     let mut set = vec![false; thread.registers.len()];
     for (at, instruction) in thread.code.iter().enumerate() {

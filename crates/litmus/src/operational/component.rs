@@ -1,20 +1,20 @@
-//! The components that hold something, as small state machines over the bytes of a state.
+//! The components with state, as small state machines over the bytes of a state.
 //!
-//! A state of a whole machine is one row of bytes. Each component knows its own place in the row
-//! and nothing else, so a state can be copied, compared and hashed as it is. Values are bytes too:
-//! places in a table of the values that have come up ([`Values`]).
+//! A state of a machine is one row of bytes. Each component stores only its own position in the
+//! row, so a state can be copied, compared and hashed as bytes. Values are bytes too: indices into
+//! a table of the values that have occurred ([`Values`]).
 
 use rustc_hash::FxHashMap;
 
 use crate::program::Value;
 
-/// A value's place in [`Values`].
+/// Index of a value in [`Values`].
 pub(super) type Small = u8;
 
-/// Stands for the value of a register whose read has not been answered yet.
+/// Placeholder for the value of a register whose read has not been answered yet.
 pub(super) const PENDING: Small = u8::MAX;
 
-/// The values that have come up, each once.
+/// Table of the distinct values that have occurred.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     all: Vec<Value>,
@@ -29,7 +29,7 @@ impl Values {
     }
 
     pub(super) fn place(&mut self, value: Value) -> Small {
-        // Litmus tests have a handful of values: looking through them beats hashing.
+        // Litmus tests have few values, so a linear search is faster than hashing.
         if self.all.len() <= 16 {
             if let Some(at) = self.all.iter().position(|known| *known == value) {
                 return at as Small;
@@ -59,7 +59,7 @@ impl Values {
         self.all.len()
     }
 
-    /// Returns whether some value found no place; what was explored is then worthless.
+    /// Checks whether the table was too small for some value; the exploration is then invalid.
     pub(super) fn overflowed(&self) -> bool {
         self.overflow
     }
@@ -73,7 +73,7 @@ pub(super) struct Item {
 }
 
 /// A write queue: items in the order of their arrival, then zeros. Operations are counted from 1
-/// here, so that a zero is no item.
+/// here, so that zero means no item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     pub(super) at: usize,

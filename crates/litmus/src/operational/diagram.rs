@@ -1,14 +1,14 @@
-//! Diagrams of machines, drawn from their wiring.
+//! Diagrams of machines, derived from their stages.
 //!
-//! The SVG shows a machine for two threads and two locations as the paper's figures do: a row a
-//! stage, solid lines for requests on their way down, dashed ones for answers on their way up.
-//! It uses presentation attributes only, so that it can stand next to others on one page.
+//! The SVG shows a machine for two threads and two locations, like the paper's figures: one row per
+//! stage, solid lines for requests on their way down, dashed lines for answers on their way up. It
+//! uses presentation attributes only, so that several can be embedded in one page.
 
 use std::fmt::Write as _;
 
 use crate::operational::machine::{Component, Each, Machine, Part};
 
-/// Draws a machine as text, a stage a line, from the processors down to the memory.
+/// Draws a machine as text, one line per stage, from the processors to the memory.
 pub fn diagram(machine: &Machine) -> String {
     let mut text = format!("{}: {}\n\n", machine.name, machine.summary);
     let label = |stage: &[Part]| {
@@ -56,7 +56,7 @@ fn each(each: Each) -> &'static str {
     }
 }
 
-/// An instance of a part: which thread's writes it carries, which view and location it is for.
+/// An instance of a part, with the thread whose writes it carries, its view and its location.
 #[derive(Clone, Copy, Debug)]
 struct Instance {
     part: Part,
@@ -142,7 +142,7 @@ fn instances(part: Part, after_views: bool) -> Vec<Instance> {
         Each::Address => (0..LOCATIONS.len()).map(|l| one(None, None, Some(l))).collect(),
         Each::ThreadAddress => pairs(LOCATIONS.len())
             .into_iter()
-            // Behind the queues to the views, a thread is who looks.
+            // After the queues to the views, the thread is the observing one.
             .map(|(t, l)| {
                 if after_views { one(None, Some(t), Some(l)) } else { one(Some(t), None, Some(l)) }
             })
@@ -157,13 +157,13 @@ fn instances(part: Part, after_views: bool) -> Vec<Instance> {
     }
 }
 
-/// Returns whether a request can go from one instance to the other.
+/// Checks whether a request can go from one instance to the other.
 fn leads(from: &Instance, to: &Instance) -> bool {
     let agree = |a: Option<usize>, b: Option<usize>| a.is_none() || b.is_none() || a == b;
     agree(from.writer, to.writer) && agree(from.view, to.view) && agree(from.location, to.location)
 }
 
-/// Returns whether reads take this way: those of a thread look at its own view, by location.
+/// Checks whether reads take this connection: a thread reads its own view, by location.
 fn carries_reads(from: &Instance, to: &Instance) -> bool {
     let is_own = |thread: Option<usize>, view: Option<usize>| view.is_none() || thread == view;
     let by_location = to.part.each != Each::ThreadView && from.part.each != Each::ThreadView;
@@ -173,7 +173,7 @@ fn carries_reads(from: &Instance, to: &Instance) -> bool {
 fn wire(svg: &mut String, from: (f64, f64), to: (f64, f64), answers: bool) {
     let (top, bottom) = (from.1 + BOX.1 / 2.0, to.1 - BOX.1 / 2.0);
     let shift = if answers { 5.0 } else { 0.0 };
-    // Lines leave and reach a box spread along its edge, towards where they go.
+    // Lines leave and enter a box at points spread along its edge, towards their other end.
     let lean = ((to.0 - from.0) * 0.12).clamp(-BOX.0 * 0.3, BOX.0 * 0.3);
     let (start, end) = (from.0 + lean, to.0 - lean);
     let mut line = |x1: f64, y1: f64, x2: f64, y2: f64, dashes: &str| {

@@ -8,11 +8,11 @@
 //! - Persistent sets: if the steps of one component commute with every step that the others can
 //!   still take, only that component's steps are explored. Examples are a write into a queue, and
 //!   an access to a location that no other component will touch. Every step makes progress, so
-//!   there are no cycles of states and no step is postponed for ever.
+//!   there are no cycles of states and no step is postponed forever.
 //!
 //! Cost: the number of reachable states, which is exponential in the number of threads and of
-//! buffered writes; a test of six accesses takes some microseconds. The search stops without an
-//! answer when its budget is spent. If there are many reads on which nothing depends, `future.rs`
+//! buffered writes; a test of six accesses takes a few microseconds. The search stops without a
+//! result when its budget is used up. If there are many reads on which nothing depends, `future.rs`
 //! finds the outcomes instead.
 
 use std::hash::Hasher;
@@ -32,35 +32,35 @@ use crate::program::{Outcome, Outcomes, Program};
 /// Number of steps between two checks of the budget.
 pub(super) const STEPS_PER_BUDGET_CHECK: u64 = 1024;
 
-/// Explores programs on machines, one after the other, and keeps its tables in between.
+/// Explores programs on machines, one after the other, and reuses its tables.
 #[derive(Debug, Default)]
 pub struct Explorer {
     seen: Seen,
-    /// The states on the path, one after the other.
+    /// States on the current path, one after the other.
     states: Vec<u8>,
     frames: Vec<Frame>,
-    /// The steps of the frames, frame by frame.
+    /// Steps of the frames, frame by frame.
     steps: Vec<Step>,
     listed: Vec<Step>,
     outcome: Vec<Small>,
     found: FxHashMap<Box<[Small]>, Option<Run>>,
 }
 
-/// How far a search went.
+/// Effort of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Effort {
-    /// How many states were met, each counted once.
+    /// Number of states visited, each counted once.
     pub states: usize,
-    /// How many steps were taken.
+    /// Number of steps taken.
     pub steps: u64,
 }
 
-/// What a search keeps of the outcomes that it finds.
+/// Data that a search stores for each outcome.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
-    /// The outcomes alone.
+    /// Only the outcome.
     Outcomes,
-    /// Each outcome with a run that shows it.
+    /// The outcome with a run that leads to it.
     Runs,
 }
 
@@ -70,18 +70,18 @@ struct Frame {
     next: usize,
     end: usize,
     sleep: u128,
-    /// The set of steps to explore; [`u128::MAX`] is all of them, those that never sleep too.
+    /// Set of steps to explore; [`u128::MAX`] means all of them, including those that never sleep.
     awake: u128,
     choice: Choice,
 }
 
 impl Explorer {
-    /// Makes an explorer.
+    /// Builds an explorer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Finds every outcome of a program on a machine, each with a run that shows it.
+    /// Finds every outcome of a program on a machine, each with a run that leads to it.
     pub fn outcomes(
         &mut self,
         program: &Program,
@@ -114,7 +114,7 @@ impl Explorer {
         Ok(self.found.keys().map(|outcome| decode(&tables, outcome)).collect())
     }
 
-    /// Counts what finding every outcome of a program on a machine takes.
+    /// Counts the states and steps for finding every outcome of a program on a machine.
     pub fn effort(
         &mut self,
         program: &Program,
@@ -186,7 +186,8 @@ impl Explorer {
         Ok(Effort { states: self.seen.len(), steps: taken })
     }
 
-    /// Visits the state on top: records its outcome, leaves it if it was seen, or opens a frame.
+    /// Visits the top state: records its outcome, leaves it if it was visited before, or opens a
+    /// frame.
     fn enter(&mut self, tables: &mut Tables, sleep: u128, keep: Keep) {
         let size = tables.size;
         let top = self.states.len() - size;
@@ -221,7 +222,7 @@ impl Explorer {
         self.frames.push(Frame { start, next: start, end: self.steps.len(), sleep, awake, choice });
     }
 
-    /// The steps from the start to the state on top.
+    /// Returns the steps from the start to the top state.
     fn path(&self, tables: &Tables) -> Run {
         let states = self.states.chunks_exact(tables.size);
         let taken = self.frames.iter().map(|frame| self.steps[frame.next - 1]);
@@ -230,9 +231,9 @@ impl Explorer {
     }
 }
 
-/// Finds every outcome of a program on a machine, each with a run that shows it, in order.
+/// Finds every outcome of a program on a machine, each with a run that leads to it, in order.
 ///
-/// To explore many programs keep an [`Explorer`].
+/// To explore many programs, reuse an [`Explorer`].
 pub fn outcomes(
     program: &Program,
     machine: &Machine,
@@ -245,13 +246,14 @@ fn decode(tables: &Tables, outcome: &[Small]) -> Outcome {
     Outcome(outcome.iter().map(|small| tables.values.value(*small)).collect())
 }
 
-/// The states that were seen, each with the steps that slept there whenever it was met.
+/// Visited states, each with the steps that slept at every visit.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     size: usize,
     rows: Vec<u8>,
     sleeps: Vec<u128>,
-    /// Open addressing: 0, or an entry counted from 1. The length is a power of two.
+    /// Hash table with open addressing: 0, or an entry counted from 1. The length is a power of
+    /// two.
     table: Vec<u32>,
 }
 
@@ -272,7 +274,7 @@ impl Seen {
         (self.rows.len() + 16 * self.sleeps.len() + 4 * self.table.len()) as u64
     }
 
-    /// Finds a state or adds it; says whether it is new.
+    /// Finds a state or adds it; returns whether it is new.
     pub(super) fn insert(&mut self, state: &[u8], sleep: u128) -> (usize, bool) {
         let mask = self.table.len() - 1;
         let mut at = hash(state) & mask;

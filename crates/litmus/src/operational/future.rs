@@ -1,19 +1,19 @@
-//! All outcomes of a program on a machine, where nothing looks at what reads returned.
+//! All outcomes of a program on a machine, if no operation depends on the result of a read.
 //!
-//! In most tests no write, address or jump depends on a register. Then what a machine can still do
-//! in a state has nothing to do with what was read so far, and registers can be left out of states:
-//! each state is explored once, and what can still be read from it is remembered as a set. States
-//! are then few where outcomes are many. Two threads of eight accesses have up to 390,625 outcomes;
-//! with registers in them RMO's states are three million.
+//! In most tests no write, address or jump depends on a register. Then the possible continuations
+//! of a state do not depend on the values read so far, and registers can be left out of states:
+//! each state is explored once, and the values that can still be read from it are stored as a set.
+//! States are then few although outcomes are many. Two threads of eight accesses have up to 390,625
+//! outcomes; with registers, RMO has three million states.
 //!
-//! The sets are decision diagrams: a node asks what one read returned, and each answer leads to the
-//! node for the reads behind it; nodes that are alike are one. From a state on, the same reads are
-//! still to be answered whatever happens, since there are no jumps, so all its outcomes ask about
-//! the same reads. Persistent sets keep all outcomes of a state and are used here too; sleep sets
-//! do not, they leave to one state what another finds.
+//! The sets are decision diagrams: a node stands for one read, and each value leads to the node for
+//! the later reads; equal nodes are shared. From a given state on, the same reads remain in every
+//! continuation, since there are no jumps, so all its outcomes concern the same reads. Persistent
+//! sets keep all outcomes of a state and are used here too; sleep sets are not, because they may
+//! attribute an outcome of one state to another state only.
 //!
-//! Cost: the states without registers, and for each step of each a union of diagrams, which takes
-//! at most the product of their sizes and mostly far less.
+//! Cost: the states without registers, and for each step a union of diagrams, which costs at most
+//! the product of their sizes and mostly far less.
 
 use consistory_verdict::Budget;
 use rustc_hash::FxHashMap;
@@ -25,16 +25,16 @@ use crate::operational::explore::{Effort, STEPS_PER_BUDGET_CHECK, Seen};
 use crate::operational::step::{Actor, Choice, Step};
 use crate::program::{Outcome, Outcomes};
 
-/// Smallest number of reads for which remembering sets pays.
+/// Number of reads from which this search pays.
 const MIN_READS_FOR_FUTURE_SEARCH: usize = 6;
 
-/// Returns whether this search pays: there are many reads, and no other operation depends on them.
+/// Checks whether this search pays: there are many reads, and no other operation depends on them.
 pub(super) fn pays(tables: &Tables) -> bool {
     let reads = tables.operations.iter().filter(|operation| operation.register.is_some());
     reads.count() >= MIN_READS_FOR_FUTURE_SEARCH && is_for(tables)
 }
 
-/// Returns whether a program is of the kind that this is for: nothing looks at what reads return.
+/// Checks whether this search applies: no operation depends on the result of a read.
 pub(super) fn is_for(tables: &Tables) -> bool {
     let mut slots = Vec::new();
     let is_plain = tables.operations.iter().all(|operation| {
@@ -68,22 +68,22 @@ pub(super) fn outcomes(
     Ok((all.into_iter().collect(), Effort { states: seen.len(), steps: taken }))
 }
 
-/// A set of outcomes, as a place in a [`Diagram`].
+/// A set of outcomes, as an index into a [`Diagram`].
 type Node = u32;
 
 /// No outcome.
 const NONE: Node = 0;
-/// The one outcome in which there is nothing left to read.
+/// The set of the single outcome without further reads.
 const DONE: Node = 1;
 
 struct FutureSearch {
     diagram: Diagram,
-    /// For each byte of a state that is a register, which question of a diagram it answers.
+    /// For each byte of a state that is a register, its level in the diagram.
     levels: Vec<Option<usize>>,
     observed: usize,
-    /// The bytes that are registers.
+    /// Bytes that are registers.
     slots: Vec<usize>,
-    /// The continuations of each state that was left.
+    /// Continuations of each completed state.
     results: Vec<Node>,
     states: Vec<u8>,
     frames: Vec<Frame>,
@@ -95,7 +95,7 @@ struct Frame {
     next: usize,
     start: usize,
     end: usize,
-    /// The answer of the last step.
+    /// Value read in the last step.
     answer: Option<(usize, Small)>,
     found: Node,
 }
@@ -171,7 +171,7 @@ impl FutureSearch {
         Ok((root.unwrap_or(NONE), taken))
     }
 
-    /// Looks at the state on top: gives what can come of it if that is known, or opens a frame.
+    /// Visits the top state: returns its outcomes if they are known, or opens a frame.
     fn enter(&mut self, tables: &mut Tables, seen: &mut Seen) -> Option<Node> {
         let top = self.states.len() - tables.size;
         for &slot in &self.slots {
@@ -197,7 +197,7 @@ impl FutureSearch {
         None
     }
 
-    /// Adds what comes of the last step to what comes of the state that it was taken in.
+    /// Adds the outcomes after the last step to those of the state in which the step was taken.
     fn add(&mut self, found: Node) {
         let Some(frame) = self.frames.last_mut() else { return };
         let found = match frame.answer {
@@ -208,7 +208,7 @@ impl FutureSearch {
     }
 }
 
-/// Returns the register that a step fills, if it does.
+/// Returns the register that a step sets, if it sets one.
 fn answered(tables: &Tables, state: &[u8], step: Step) -> Option<usize> {
     let at = match step.actor {
         Actor::Processor(thread) => tables.program_counter(state, usize::from(thread)),
@@ -220,13 +220,13 @@ fn answered(tables: &Tables, state: &[u8], step: Step) -> Option<usize> {
     if is_late { None } else { operation.register }
 }
 
-/// A question, and for each answer what comes of it.
+/// A level, and for each value of its read the set of the remaining outcomes.
 type Question = (usize, Box<[(Small, Node)]>);
 
 /// Sets of outcomes.
 #[derive(Default)]
 struct Diagram {
-    /// The questions and answers of nodes, from the third node on.
+    /// Levels and values of nodes, from the third node on.
     nodes: Vec<Question>,
     known: FxHashMap<Question, Node>,
     unions: FxHashMap<(Node, Node), Node>,
@@ -253,7 +253,7 @@ impl Diagram {
         node
     }
 
-    /// Unites two sets of outcomes that answer the same questions.
+    /// Returns the union of two sets of outcomes of the same reads.
     fn union(&mut self, a: Node, b: Node) -> Node {
         if a == b || b == NONE {
             return a;
@@ -281,7 +281,7 @@ impl Diagram {
         node
     }
 
-    /// Adds the answer to a question to each outcome of a set.
+    /// Adds the value of a read to each outcome of a set.
     fn answered(&mut self, node: Node, level: usize, value: Small) -> Node {
         if node == NONE {
             return NONE;
@@ -303,7 +303,7 @@ impl Diagram {
         result
     }
 
-    /// Visits every outcome of a set; `answers` holds them, a place a question.
+    /// Visits every outcome of a set; `answers` contains one value per read.
     fn each(&self, node: Node, answers: &mut Vec<Small>, visit: &mut dyn FnMut(&[Small])) {
         match self.get(node) {
             Some((level, children)) => {

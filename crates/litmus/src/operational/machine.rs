@@ -1,10 +1,10 @@
-//! Machines as wirings of components.
+//! Machines as combinations of components.
 //!
 //! A [`Machine`] is a pipe from the processors to the memory: its stages in the order in which a
-//! request passes them. A stage is an array of components, and [`Each`] says what its index is.
-//! Where an index has a view, a write is sent to the components of every view at once, a fence
-//! too, and a read to those of its own thread. A stage of two parts is a guarded one: a write
-//! enters both and leaves when it is at the front of both.
+//! request passes them. A stage is an array of components, indexed as [`Each`] states. If the index
+//! includes a view, a write is sent to the components of every view at once, and so is a fence; a
+//! read is sent to those of its own thread. A stage with two parts is guarded: a write enters both
+//! parts and leaves when it is at the front of both.
 //!
 //! The machines are those of section 3 of Mador-Haim, Alur and Martin, *Generating Litmus Tests
 //! for Contrasting Memory Consistency Models* (2010), and IBM 370.
@@ -14,23 +14,25 @@ use thiserror::Error;
 /// A kind of component.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Component {
-    /// Runs a thread: sends its reads, writes and fences in program order, keeps its registers.
+    /// Runs a thread: sends its reads, writes and fences in program order, and stores its
+    /// registers.
     Processor,
-    /// Answers a read at once or leaves it for later, behind the writes that are on their way.
+    /// Answers a read at once or postpones it, until pending writes have passed.
     FutureRead,
-    /// Delays writes in the order of their arrival; answers reads of what it holds; a fence waits
-    /// until it is empty.
+    /// Delays writes in the order of their arrival; answers reads of locations that it holds; a
+    /// fence waits until it is empty.
     WriteQueue,
-    /// Delays writes alike, but a read of what it holds waits until the write has left.
+    /// Delays writes in the same way, but a read of a location that it holds waits until the write
+    /// has left.
     StallQueue,
-    /// Remembers what the location held since the last fence of the thread and its last own write,
-    /// and answers a read with any of it.
+    /// Stores the values of the location since the last fence of the thread and its last own write,
+    /// and answers a read with any of them.
     SetRead,
     /// Holds the value of a location.
     SimpleMem,
 }
 
-/// The index of the instances of a part.
+/// Index of the instances of a part.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Each {
     /// One for each thread.
@@ -39,33 +41,33 @@ pub enum Each {
     Address,
     /// One for each thread and location.
     ThreadAddress,
-    /// One for each thread that writes and each thread that looks.
+    /// One for each writing thread and each observing thread.
     ThreadView,
-    /// One for each thread that looks and each location.
+    /// One for each observing thread and each location.
     ViewAddress,
 }
 
 /// An array of components of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Part {
-    /// Its name in diagrams and runs.
+    /// Name in diagrams and runs.
     pub name: &'static str,
-    /// The kind of its instances.
+    /// Kind of its instances.
     pub component: Component,
-    /// The index of the instances.
+    /// Index of its instances.
     pub each: Each,
 }
 
 /// A memory model as a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Machine {
-    /// The name that commands use.
+    /// Id on the command line.
     pub id: &'static str,
-    /// The name that people use.
+    /// Display name.
     pub name: &'static str,
-    /// One sentence about the order that it relaxes.
+    /// Description, in one sentence, of the order that it relaxes.
     pub summary: &'static str,
-    /// The pipe from the processors to the memory.
+    /// Stages from the processors to the memory.
     pub stages: &'static [&'static [Part]],
 }
 
@@ -80,9 +82,9 @@ const SR: Part = part("SR", Component::SetRead, Each::ThreadAddress);
 const WQ: Part = part("WQ", Component::WriteQueue, Each::Thread);
 /// Writes of a thread to a location, in program order.
 const WQ_ADDRESS: Part = part("WQ", Component::WriteQueue, Each::ThreadAddress);
-/// Writes of a thread on their way to a view, in program order.
+/// Writes of a thread to a view, in program order.
 const VQ: Part = part("VQ", Component::WriteQueue, Each::ThreadView);
-/// Writes to a location on their way to a view, in the one order that all views agree on.
+/// Writes to a location to a view, in an order on which all views agree.
 const CQ: Part = part("CQ", Component::WriteQueue, Each::ViewAddress);
 const MEMORY: Part = part("M", Component::SimpleMem, Each::Address);
 /// The value of a location for one thread.
@@ -121,7 +123,7 @@ impl Machine {
         stages: &[&[PR], &[WQ_ADDRESS], &[MEMORY]],
     };
 
-    /// Partial store and load order: reads may be answered with what memory held before.
+    /// Partial store and load order: reads may return earlier values of memory.
     pub const PSLO: Machine = Machine {
         id: "pslo",
         name: "PSLO",
@@ -129,7 +131,7 @@ impl Machine {
         stages: &[&[PR], &[WQ_ADDRESS], &[SR], &[MEMORY]],
     };
 
-    /// Relaxed memory order: reads may also be answered with what memory will hold.
+    /// Relaxed memory order: reads may also return later values of memory.
     pub const RMO: Machine = Machine {
         id: "rmo",
         name: "RMO",
@@ -138,8 +140,8 @@ impl Machine {
         stages: &[&[PR], &[FR], &[WQ_ADDRESS], &[SR], &[MEMORY]],
     };
 
-    /// Non-store-atomic total store order: a memory for each thread, writes arrive in program
-    /// order and in one order for each location.
+    /// Non-store-atomic total store order: one memory per thread; writes arrive in program order
+    /// and, for each location, in the same order everywhere.
     pub const NTSO: Machine = Machine {
         id: "ntso",
         name: "NTSO",
@@ -147,8 +149,8 @@ impl Machine {
         stages: &[&[PR], &[WQ], &[VQ, CQ], &[VIEW]],
     };
 
-    /// Non-store-atomic partial store order: a memory for each thread, writes arrive in one order
-    /// for each location.
+    /// Non-store-atomic partial store order: one memory per thread; for each location, writes
+    /// arrive in the same order everywhere.
     pub const NPSO: Machine = Machine {
         id: "npso",
         name: "NPSO",
@@ -177,7 +179,7 @@ impl Machine {
         Machine::NRMO,
     ];
 
-    /// Finds a machine by the name that commands use.
+    /// Finds a machine by its id.
     pub fn by_id(id: &str) -> Option<Machine> {
         Machine::ALL.into_iter().find(|machine| machine.id == id)
     }
@@ -188,11 +190,13 @@ impl Machine {
     }
 }
 
-/// Why a wiring is not a machine.
+/// Reason why a combination of components is not a machine.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum WiringError {
-    /// A stage stands where it has no meaning.
-    #[error("machine {machine}: {part} ({component:?} for each {each:?}) cannot stand here")]
+    /// A stage is at a position where it has no meaning.
+    #[error(
+        "machine {machine}: {part} ({component:?} for each {each:?}) cannot be at this position"
+    )]
     Misplaced {
         /// The machine's id.
         machine: &'static str,
@@ -213,41 +217,41 @@ pub enum WiringError {
     },
 }
 
-/// The stages of a wiring.
+/// Stages of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
-    /// Reads may be left for later.
+    /// Whether reads may be postponed.
     pub(super) future: bool,
-    /// The queues that belong to the thread that writes.
+    /// Queues of the writing thread.
     pub(super) local: Option<Local>,
-    /// The queues from all threads to each view; without them there is one memory.
+    /// Queues from all threads to each view; without them there is one memory.
     pub(super) views: Option<Views>,
-    /// Reads may be answered from the past.
+    /// Whether reads may return past values.
     pub(super) past: bool,
 }
 
-/// The queues of a thread that writes.
+/// Queues of a writing thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Local {
-    /// There is one for each location, not one for all.
+    /// Whether there is one queue per location instead of one for all.
     pub(super) by_address: bool,
-    /// It answers reads of what it holds; if not they wait.
+    /// Whether the queue answers reads of locations that it holds; otherwise they wait.
     pub(super) forwards: bool,
     /// Its name.
     pub(super) name: &'static str,
 }
 
-/// The queues towards the views.
+/// Queues to the views.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Views {
-    /// The writes of a thread arrive in program order.
+    /// Whether the writes of a thread arrive in program order.
     pub(super) in_order: bool,
     /// The name of the queues for each location.
     pub(super) name: &'static str,
 }
 
 impl Shape {
-    /// Reads the wiring, from the processors on.
+    /// Determines the stages, starting from the processors.
     pub(super) fn of(machine: &Machine) -> Result<Shape, WiringError> {
         let missing = |component| WiringError::Missing { machine: machine.id, component };
         let mut shape = Shape { future: false, local: None, views: None, past: false };

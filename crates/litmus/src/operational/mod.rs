@@ -1,29 +1,31 @@
 //! Operational memory models: machines that run programs step by step.
 //!
-//! A machine is a wiring of a few kinds of components ([`Component`]), declared as data
-//! ([`Machine::TSO`] and its kin), after section 3 of Mador-Haim, Alur and Martin, *Generating
-//! Litmus Tests for Contrasting Memory Consistency Models* (2010). [`outcomes`] explores all that
-//! a machine can do with a program; each outcome comes with a [`Run`] that shows it. [`diagram`]
-//! and [`svg_diagram`] draw a machine.
+//! A machine is a combination of a few kinds of components ([`Component`]), declared as data (for
+//! example [`Machine::TSO`]), after section 3 of Mador-Haim, Alur and Martin, *Generating Litmus
+//! Tests for Contrasting Memory Consistency Models* (2010). [`outcomes`] explores all behaviours of
+//! a program on a machine; each outcome comes with a [`Run`] that leads to it. [`diagram`] and
+//! [`svg_diagram`] draw a machine.
 //!
 //! # Beyond the paper's programs
 //!
-//! - A read-modify-write is ordered with everything: it waits for what a full fence waits for,
-//!   and happens in all views at once.
-//! - A load fence does nothing where reads are answered in program order. Elsewhere it waits for
-//!   the reads before it and closes the past.
+//! - A read-modify-write is ordered with all accesses: it waits for the same condition as a full
+//!   fence, and takes effect in all views at once.
+//! - A load fence has no effect if reads are answered in program order. Otherwise it waits for the
+//!   reads before it and discards past values.
 //! - A store fence keeps the writes before it ahead of those after it in every queue.
-//! - Registers and jumps are the processor's own business. Where reads are answered late, a write
-//!   or an address that depends on a register waits for it, and so does a jump. What a machine
-//!   cannot follow is an error that names the instruction ([`Unsupported`]).
+//! - Registers and jumps are local to the processor. If reads can be postponed, a write or an
+//!   address that depends on a register waits for it, and so does a jump. An instruction that a
+//!   machine does not support is an error ([`Unsupported`]).
 //!
-//! # What differs from the paper's text
+//! # Differences from the paper's text
 //!
-//! - A fence waits for all queues to the views, as the paper's section 5.3 has it and the axioms.
+//! - A fence waits for all queues to the views, as in the paper's section 5.3 and in the axioms.
 //! - A future read does not guess its value and have the guess confirmed: its register stays open
-//!   until the read is answered. Runs that end are the same, and wrong guesses are never run.
-//! - A read that waits may be answered before older reads that wait; they are not ordered.
-//! - A write is sent to the views when its own view has caught up (see `step.rs`).
+//!   until the read is answered. The completed runs are the same, and wrong guesses are never
+//!   explored.
+//! - A postponed read may be answered before older postponed reads; they are not ordered.
+//! - A write is sent to the views when its own view has taken all older writes to the location (see
+//!   `step.rs`).
 
 mod compile;
 mod component;
@@ -49,23 +51,23 @@ pub use machine::{Component, Each, Machine, Part, WiringError};
 pub use read::read_machine;
 pub use run::{Action, Origin, Run, RunStep};
 
-/// Why a program's outcomes on a machine were not found.
+/// Reason why the outcomes of a program on a machine are unknown.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum MachineError {
-    /// The machine gives no meaning to an instruction.
+    /// The machine does not support an instruction.
     #[error(transparent)]
     Unsupported(Box<Unsupported>),
-    /// The wiring is not a machine.
+    /// The combination of components is not a machine.
     #[error(transparent)]
     Wiring(#[from] WiringError),
-    /// The program is larger than a machine's state can be.
-    #[error("the program has {size} {what}, the machines take at most {limit}")]
+    /// The program is too large for the state of a machine.
+    #[error("the program has {size} {what}; the limit of machines is {limit}")]
     TooLarge {
-        /// The kind of item of which there is too much.
+        /// Kind of the items of which there are too many.
         what: &'static str,
-        /// How many there are, or how many came up before the search stopped.
+        /// Number of items, or number found before the search stopped.
         size: usize,
-        /// How many are the most.
+        /// Limit.
         limit: usize,
     },
     /// The budget ran out.
@@ -73,7 +75,7 @@ pub enum MachineError {
     Stopped(Stopped),
 }
 
-/// An instruction that a machine gives no meaning to.
+/// An instruction that a machine does not support.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("thread {thread}, instruction {instruction}, `{text}`: {why} ({machine})")]
 pub struct Unsupported {
@@ -81,11 +83,11 @@ pub struct Unsupported {
     pub machine: &'static str,
     /// The thread, counted from 0.
     pub thread: usize,
-    /// The instruction's place in the thread's code.
+    /// Index of the instruction in the thread's code.
     pub instruction: usize,
     /// The instruction.
     pub text: String,
-    /// The feature that the machine lacks.
+    /// Unsupported feature.
     pub why: &'static str,
 }
 

@@ -1,9 +1,9 @@
-//! Machines read from text: what [`diagram`](super::diagram) writes is also what is read.
+//! Reads machines from text, in the form that [`diagram`](super::diagram) writes.
 //!
 //! The first line has the name and, after a colon, a summary. Every other line with a bracket is a
 //! stage, from the processors to the memory: `WQ[t,x]   WriteQueue for each thread and location`,
-//! or two parts with ` & ` between them. The index is one of `t`, `x`, `t,x`, `t,v` and `v,x`. Lines
-//! that start with `#`, and those that only draw arrows, mean nothing.
+//! or two parts with ` & ` between them. The index is one of `t`, `x`, `t,x`, `t,v` and `v,x`.
+//! Lines that start with `#`, and lines that only draw arrows, are ignored.
 
 use consistory_diagnostic::{Diagnostics, Source};
 
@@ -18,10 +18,9 @@ const COMPONENTS: [Component; 6] = [
     Component::SimpleMem,
 ];
 
-/// Reads a machine; `source` is the name that diagnostics show.
+/// Reads a machine; `source` is the name in diagnostics.
 ///
-/// A machine is made of parts that live as long as the process, so each call keeps a few hundred
-/// bytes for good.
+/// The parts of a machine live as long as the process, so each call leaks a few hundred bytes.
 pub fn read_machine(source: &str, text: &str) -> Result<Machine, Diagnostics> {
     let origin = Source::new(source, text);
     let mut diagnostics = Diagnostics::default();

@@ -13,16 +13,16 @@ use crate::program::{
 /// The steps of a machine from the start to the end of a program.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Run {
-    /// The steps, in the order in which they happen.
+    /// Steps, in the order in which they happen.
     pub steps: Vec<RunStep>,
 }
 
 /// A step of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunStep {
-    /// The thread whose instruction it is about.
+    /// Thread of the instruction.
     pub thread: ThreadId,
-    /// The instruction's place in the thread's code.
+    /// Index of the instruction in the thread's code.
     pub instruction: usize,
     /// The event.
     pub action: Action,
@@ -31,35 +31,36 @@ pub struct RunStep {
 /// The event of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// The processor puts a write into its queue; its value is not known yet if it depends on a
+    /// The processor puts a write into its queue; the value is not known yet if it depends on a
     /// read that has not been answered.
     Enqueue,
-    /// The write reaches the one memory, or its own thread's and the queues of the other views.
+    /// The write reaches the common memory, or the memory of its own thread and the queues of the
+    /// other views.
     Arrive,
-    /// A thread's view takes the write.
+    /// The view of a thread takes the write.
     Take {
-        /// The thread that can see it from now on.
+        /// Thread that can read the write from now on.
         view: ThreadId,
     },
     /// The read is answered.
     Read {
-        /// The answer.
+        /// Value.
         value: Value,
         /// The component that answers.
         origin: Origin,
     },
-    /// The read is left for later.
+    /// The read is postponed.
     Wait,
-    /// The read that was left for later is answered.
+    /// The postponed read is answered.
     Answer {
-        /// The answer.
+        /// Value.
         value: Value,
         /// The component that answers.
         origin: Origin,
     },
     /// The fence is passed.
     Fence,
-    /// The read-modify-write happens.
+    /// The read-modify-write is performed.
     Exchange,
     /// A register is computed.
     Compute,
@@ -70,11 +71,11 @@ pub enum Action {
 /// The component that answers a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// The thread's queue, which holds a write to the location.
+    /// The thread's queue, which contains a write to the location.
     Queue,
     /// The memory.
     Memory,
-    /// The set of what the memory held before.
+    /// The set of previous values of the memory.
     Past,
 }
 
@@ -125,11 +126,11 @@ impl RunStep {
 }
 
 impl Run {
-    /// Describes the run in words, one line per step: the component that acts, and what it does.
+    /// Describes the run, one line per step: the component that acts, and its action.
     pub fn narrate(&self, program: &Program, machine: &Machine) -> String {
         let mut lines = Vec::new();
         for step in &self.steps {
-            // An assignment that only names a value is no step of the machine.
+            // An assignment that only names a value is not a step of the machine.
             let instruction = &program.threads[step.thread.index()].code[step.instruction];
             if step.action == Action::Fence && matches!(instruction, Instruction::Assign { .. }) {
                 continue;
@@ -202,7 +203,7 @@ fn part_name(machine: &Machine, component: Component) -> Option<&'static str> {
     machine.parts().find(|part| part.component == component).map(|part| part.name)
 }
 
-/// Writes an instruction as in the one-line notation, and what that lacks in the same spirit.
+/// Writes an instruction in the one-line notation, extended if necessary.
 pub(super) fn instruction_text(
     program: &Program,
     thread: usize,

@@ -1,20 +1,20 @@
-//! The steps of a machine from a state, and the states they lead to.
+//! The steps of a machine from a state, and the states that they lead to.
 //!
-//! A step starts at one component, the actor: a processor sends its next request, a queue lets its
-//! first write go, a read that was left for later is answered, a view takes the next write. The
-//! request goes down the pipe within the step. Each step has a footprint: the components that it
-//! looks at and those that it changes. Two steps that are both possible commute if neither changes
-//! what the other looks at or changes, where
+//! A step starts at one component, the actor: a processor sends its next request, a queue releases
+//! its first write, a postponed read is answered, a view takes the next write. The request passes
+//! through the pipe within the step. Each step has a footprint: the components that it reads and
+//! those that it changes. Two possible steps commute if neither changes a component that the other
+//! one reads or changes, where
 //!
-//! - putting into a queue and taking from it commute (a queue has two ends), and
-//! - taking a write out of its thread's queue commutes with the thread's own reads: before, the
-//!   queue answers them with the write's value, after, the memory does.
+//! - appending to a queue and taking from it commute (a queue has two ends), and
+//! - taking a write out of its thread's queue commutes with the thread's own reads: before that,
+//!   the queue answers them with the write's value, after that, the memory does.
 //!
-//! Where the non-store-atomic machines differ from the paper's text: a write is sent to the views
-//! only when its own view has taken every older write to the location, and then its own memory
-//! takes it at once. The paper's queues may hold a thread's own write back from the thread's own
-//! memory and answer from the queue instead; in the axioms a write's place in its own view is the
-//! one that others' reads are held against, so that delay must not be.
+//! The non-store-atomic machines differ from the paper's text in one point: a write is sent to the
+//! views only when its own view has taken every older write to the location, and then its own
+//! memory takes it at once. The paper's queues may delay a thread's own write to the thread's own
+//! memory and answer from the queue instead. In the axioms, however, the position of a write in its
+//! own view constrains the reads of other threads, so this delay must not occur.
 
 use crate::operational::compile::{Kind, Operand, Operation, Source, Tables};
 use crate::operational::component::{Item, PENDING, Queue, Small};
@@ -27,7 +27,7 @@ pub(super) enum Actor {
     Processor(u8),
     /// A queue of a thread that writes.
     Queue(u16),
-    /// The read with this number in this queue, which was left for later.
+    /// The postponed read with this number in this queue.
     Waiting { queue: u16, operation: u8 },
     /// The queue of this view and location.
     View(u16),
@@ -37,9 +37,9 @@ pub(super) enum Actor {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Step {
     pub(super) actor: Actor,
-    /// The value that the read returns, or [`PENDING`] if it is left for later.
+    /// Value that the read returns, or [`PENDING`] if the read is postponed.
     pub(super) choice: Small,
-    /// The bit that stands for it in a sleep set; 0 if it never sleeps.
+    /// Bit of the step in a sleep set; 0 if it never sleeps.
     pub(super) sleep: u128,
     pub(super) looks: u128,
     pub(super) changes: u128,
@@ -51,17 +51,17 @@ impl Step {
     }
 }
 
-/// The possible steps that need exploring.
+/// Result of listing the possible steps: whether all or only sufficient ones were listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
-    /// All that were listed, and they are all that is possible.
+    /// All possible steps were listed.
     All,
-    /// Those that were listed suffice: they commute with whatever others can ever do.
+    /// The listed steps suffice: they commute with all steps that other components can ever take.
     Enough,
 }
 
-/// The components' bits in footprints wrap around here; sharing a bit can only make two steps seem
-/// to conflict.
+/// Number of bits in a footprint; components with larger numbers share bits, which can only make
+/// two steps seem to conflict.
 const BITS: usize = 128;
 
 fn bit(index: usize) -> u128 {
@@ -96,18 +96,19 @@ impl Tables {
         bit(self.threads + 2 * self.local.len() + 2 * self.views.len() + cell)
     }
 
-    /// The memory byte that the thread sees the location in, counted from the memory's start.
+    /// Returns the index of the memory byte in which the thread sees the location, relative to the
+    /// start of memory.
     pub(super) fn cell(&self, thread: usize, location: usize) -> usize {
         if self.shape.views.is_some() { thread * self.locations + location } else { location }
     }
 
-    /// The queue that the thread's accesses to the location go through, if there is one.
+    /// Returns the queue for the thread's accesses to the location, if there is one.
     pub(super) fn local_queue(&self, thread: usize, location: usize) -> Option<usize> {
         let local = self.shape.local?;
         Some(if local.by_address { thread * self.locations + location } else { thread })
     }
 
-    /// All queues of the thread.
+    /// Returns the range of all queues of the thread.
     fn local_queues(&self, thread: usize) -> std::ops::Range<usize> {
         match self.shape.local {
             Some(local) if local.by_address => {
@@ -153,7 +154,7 @@ impl Tables {
         }
     }
 
-    /// The value of a write that stands in a queue, if its registers have been answered.
+    /// Returns the value of a write in a queue, if its registers have been answered.
     fn item_value(&mut self, state: &[u8], item: Item) -> Option<Small> {
         if item.value != PENDING {
             return Some(item.value);
@@ -162,8 +163,8 @@ impl Tables {
         self.is_answered(state, &self.operations[operation]).then(|| self.operand(state, operation))
     }
 
-    /// Returns whether another thread may still write the location, or has writes to it on their way
-    /// to this thread.
+    /// Checks whether another thread may still write the location, or has pending writes to it that
+    /// have not reached this thread.
     fn others_write(&self, state: &[u8], thread: usize, location: usize) -> bool {
         let word = 1u64 << location;
         if let Some(queue) = self.views.get(thread * self.locations + location)
@@ -196,14 +197,14 @@ impl Tables {
         })
     }
 
-    /// Returns whether everything that the thread has sent has arrived everywhere, and everything
-    /// that anyone has sent to the views too: what a full fence waits for.
+    /// Checks whether all writes of the thread have arrived everywhere, and all writes sent to the
+    /// views too: the condition of a full fence.
     fn is_drained(&self, state: &[u8], thread: usize) -> bool {
         self.local_queues(thread).all(|queue| self.local[queue].is_empty(state))
             && self.views.iter().all(|queue| queue.is_empty(state))
     }
 
-    /// Returns whether the run is over: the outcome can't change any more.
+    /// Checks whether the run is over: the outcome can no longer change.
     pub(super) fn is_final(&self, state: &[u8]) -> bool {
         let ended = (0..self.threads).all(|t| self.program_counter(state, t) == self.starts[t + 1]);
         if !ended {
@@ -220,7 +221,7 @@ impl Tables {
             })
     }
 
-    /// Puts what a final state's outcome records into `outcome`.
+    /// Stores the outcome of a final state in `outcome`.
     pub(super) fn outcome(&mut self, state: &[u8], outcome: &mut Vec<Small>) {
         outcome.clear();
         for index in 0..self.observed.len() {
@@ -235,7 +236,7 @@ impl Tables {
         }
     }
 
-    /// Lists the steps that are possible in a state, or only enough of them if those are wanted.
+    /// Lists the possible steps of a state, or only sufficient ones if requested.
     pub(super) fn steps(&mut self, state: &[u8], wanted: Choice, steps: &mut Vec<Step>) -> Choice {
         steps.clear();
         for thread in 0..self.threads {
@@ -274,7 +275,7 @@ impl Tables {
         Choice::All
     }
 
-    /// Lists the steps of a processor, and says whether they suffice.
+    /// Lists the steps of a processor; returns whether they suffice.
     fn processor_steps(&mut self, state: &[u8], thread: usize, steps: &mut Vec<Step>) -> bool {
         let at = self.program_counter(state, thread);
         if at == self.starts[thread + 1] {
@@ -295,7 +296,8 @@ impl Tables {
                 true
             }
             Kind::Assign | Kind::Jump { .. } => {
-                // It waits for registers that have not been answered; nobody else changes them.
+                // The operation waits for registers that have not been answered; no other component
+                // changes them.
                 if self.is_answered(state, &self.operations[at]) {
                     steps.push(step);
                 }
@@ -354,7 +356,7 @@ impl Tables {
         }
     }
 
-    /// Lists the ways in which a read can be answered, and says whether they suffice.
+    /// Lists the possible answers to a read; returns whether they suffice.
     fn read_steps(
         &mut self,
         state: &[u8],
@@ -381,7 +383,7 @@ impl Tables {
             let cell = self.cell(thread, location);
             let looks = self.memory_bit(cell);
             let now = state[self.memory + cell];
-            // A read that had to wait for a register happens after what it waited for: its past
+            // A read that had to wait for a register happens after the read that set it: its past
             // is not its thread's.
             let mut past = match self.past.get(thread * self.locations + location) {
                 Some(past) if self.operations[at].needs.is_empty() => past.get(state),
@@ -406,12 +408,12 @@ impl Tables {
             let changes = step.changes | back;
             steps.push(Step { choice: PENDING, sleep, changes, ..step });
         }
-        // If nobody else writes the location any more, the answer is the same whenever it comes.
-        // A read that can only be left for later may as well be left at once.
+        // If no other thread writes the location any more, the answer is the same at any time. A
+        // read that can only be postponed may as well be postponed at once.
         !others_write || !answered
     }
 
-    /// The latest write to the location among the first `limit` items of a queue.
+    /// Returns the latest write to the location among the first `limit` items of a queue.
     fn latest_write(
         &self,
         state: &[u8],
@@ -427,7 +429,7 @@ impl Tables {
         writes.last()
     }
 
-    /// The step in which the first write of a thread's queue leaves it.
+    /// Returns the step in which the first write of a thread's queue leaves it.
     fn queue_step(&mut self, state: &[u8], queue: usize) -> Option<Step> {
         let item = self.local[queue].front(state)?;
         let Operation { kind, thread, location, epoch, .. } =
@@ -454,7 +456,8 @@ impl Tables {
         })
     }
 
-    /// The footprint of a write that arrives at the memory or is sent to the views, if it can.
+    /// Returns the footprint of a write that arrives at the memory or is sent to the views, if this
+    /// is possible.
     fn arrival(&self, state: &[u8], thread: usize, location: usize) -> Option<(u128, u128)> {
         let own = self.cell(thread, location);
         if self.shape.views.is_none() {
@@ -470,7 +473,7 @@ impl Tables {
         Some((self.view_front(own) | self.view_back(own), changes))
     }
 
-    /// Returns whether nobody else will ever look at what the write changes.
+    /// Checks whether no other component will ever read the bytes that the write changes.
     fn is_private_write(&self, state: &[u8], step: Step) -> bool {
         let operation = match step.actor {
             Actor::Processor(thread) => self.program_counter(state, usize::from(thread)),
@@ -484,8 +487,8 @@ impl Tables {
         !self.others_read(state, thread, location) && !self.others_write(state, thread, location)
     }
 
-    /// Lists the steps in which reads that were left for later are answered. Returns whether one
-    /// of them alone suffices.
+    /// Lists the steps in which postponed reads are answered. Returns whether one of them alone
+    /// suffices.
     fn waiting_steps(
         &mut self,
         state: &[u8],
@@ -527,13 +530,13 @@ impl Tables {
         false
     }
 
-    /// The step in which a view takes the next write to a location.
+    /// Returns the step in which a view takes the next write to a location.
     fn view_step(&self, state: &[u8], cell: usize) -> Option<Step> {
         let item = self.views[cell].front(state)?;
         let view = cell / self.locations;
         let first = &self.operations[usize::from(item.operation)];
         let in_order = self.shape.views.is_some_and(|views| views.in_order);
-        // The queue of this thread and view holds exactly those of its writes that are in the
+        // The queue of this thread and view contains exactly those of its writes that are in the
         // view's queues by location, in program order, so it needs no bytes of its own.
         let blocked = self.views[view * self.locations..(view + 1) * self.locations].iter().any(
             |queue: &Queue| {
@@ -567,8 +570,8 @@ impl Tables {
         views | if self.shape.past { self.all_memory(thread) } else { 0 }
     }
 
-    // The numbering of steps in sleep sets: each processor with each answer where answers are a
-    // choice, then queues, waiting reads and views. What has no number never sleeps.
+    // The numbering of steps in sleep sets: each processor with each possible answer, then queues,
+    // waiting reads and views. A step without a number never sleeps.
 
     fn sleep_bit(&self, index: usize) -> u128 {
         if index < BITS { 1 << index } else { 0 }
@@ -593,7 +596,7 @@ impl Tables {
         self.sleep_bit(thread * answers + index)
     }
 
-    /// Takes a step.
+    /// Performs a step.
     pub(super) fn apply(&mut self, state: &mut [u8], step: Step) {
         match step.actor {
             Actor::Processor(thread) => self.run(state, usize::from(thread), step.choice),
@@ -621,7 +624,7 @@ impl Tables {
         }
     }
 
-    /// The processor's next instruction.
+    /// Performs the processor's next instruction.
     fn run(&mut self, state: &mut [u8], thread: usize, choice: Small) {
         let at = self.program_counter(state, thread);
         let Operation { kind, location, register, .. } = self.operations[at];
@@ -670,7 +673,7 @@ impl Tables {
         }
     }
 
-    /// A read-modify-write: all queues are empty, it happens everywhere at once.
+    /// Performs a read-modify-write: all queues are empty, and it takes effect everywhere at once.
     fn exchange(&mut self, state: &mut [u8], at: usize) {
         let Operation { kind, thread, location, register, .. } = self.operations[at];
         let old = state[self.memory + self.cell(thread, location)];
@@ -701,7 +704,7 @@ impl Tables {
         }
     }
 
-    /// A write reaches the memory, or is sent to the views.
+    /// Moves a write to the memory, or sends it to the views.
     fn arrive(&mut self, state: &mut [u8], item: Item) {
         let Operation { thread, location, .. } = self.operations[usize::from(item.operation)];
         if self.shape.views.is_none() {
@@ -715,8 +718,8 @@ impl Tables {
         self.take(state, thread, item);
         for view in (0..self.threads).filter(|view| *view != thread) {
             let queue = self.views[view * self.locations + location];
-            // A thread that will not look takes the write at once: nobody can tell, unless writes
-            // that it will look at have to wait for this one.
+            // A thread that never reads the location takes the write at once; the difference is not
+            // observable, unless writes that it will read have to wait for this one.
             if queue.is_empty(state)
                 && !self.views_are_ordered()
                 && !self.may_read(state, view, location)
@@ -728,20 +731,20 @@ impl Tables {
         }
     }
 
-    /// Returns whether a view takes writes to different locations in an order.
+    /// Checks whether a view takes writes to different locations in an order.
     pub(super) fn views_are_ordered(&self) -> bool {
         self.shape.views.is_some_and(|views| views.in_order)
             || self.operations.iter().any(|operation| operation.epoch > 0)
     }
 
-    /// A view takes a write into its memory.
+    /// Moves a write into the memory of a view.
     fn take(&mut self, state: &mut [u8], view: usize, item: Item) {
         let Operation { thread, location, .. } = self.operations[usize::from(item.operation)];
         state[self.memory + view * self.locations + location] = item.value;
         self.remember(state, view, thread, location, item.value);
     }
 
-    /// The reader's set of past values hears of a write.
+    /// Adds a write to the set of past values of a reader.
     fn remember(
         &self,
         state: &mut [u8],
@@ -758,7 +761,8 @@ impl Tables {
         }
     }
 
-    /// What is now is all that later reads of the thread can see of the past.
+    /// Reduces the past of the thread to the current values, which are all that its later reads can
+    /// return.
     fn forget_past(&self, state: &mut [u8], thread: usize) {
         if self.past.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The reduced search against plain exploration, and the machines against the literature.
+//! The reduced search agrees with plain exploration, and the machines agree with the literature.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::operational::{
 };
 use crate::program::{Instruction, LocationId, Observable, Outcome, Outcomes, Program, RegisterId};
 
-/// Every outcome by plain exploration: all steps in every state, nothing left out.
+/// Finds every outcome by plain exploration: all steps in every state.
 fn plain(program: &Program, machine: &Machine) -> Outcomes {
     let mut tables = Tables::new(program, machine).unwrap();
     let mut seen = HashSet::from([tables.initial.clone()]);
@@ -56,7 +56,7 @@ fn compare(program: &Program, machine: &Machine) {
             return;
         }
     };
-    // Both ways of searching, whichever is the better one.
+    // Both searches are run, whichever one would be chosen.
     let mut tables = Tables::new(program, machine).unwrap();
     if future::is_for(&tables) {
         let (mut seen, budget) = (Default::default(), Budget::unlimited());
@@ -159,12 +159,12 @@ fn past_and_future_in_runs() {
     .assert_eq(&run.narrate(&program, &Machine::RMO));
 }
 
-/// Rewirings that the paper's text speaks of.
+/// Wirings that the paper mentions.
 #[test]
 fn other_wirings() {
     let bound = Bound::accesses(4);
     let all = || (1..=4).flat_map(|n| shapes(&bound, n, Redundant::Drop)).map(|s| s.program());
-    // The future makes the past superfluous in RMO.
+    // With future reads, past reads add no outcome in RMO.
     const PR: Part = Part { name: "Pr", component: Component::Processor, each: Each::Thread };
     const FR: Part =
         Part { name: "FR", component: Component::FutureRead, each: Each::ThreadAddress };
@@ -177,8 +177,8 @@ fn other_wirings() {
     for program in all() {
         assert_eq!(reduced(&program, &no_past), reduced(&program, &Machine::RMO), "{program:?}");
     }
-    // Queues to the views that are connected to the processors directly are too strong: they
-    // do not let the writes of a thread pass each other on the way to the common order.
+    // Queues to the views that are connected to the processors directly are too strong: they do not
+    // let the writes of a thread pass each other on the way to the common order.
     let direct = Machine { stages: &[&[PR], &[CQ], &[VIEW]], ..Machine::NPSO };
     assert!(all().any(|program| reduced(&program, &direct) != reduced(&program, &Machine::NPSO)));
     let twice = Machine { stages: &[&[PR], &[MEMORY], &[MEMORY]], ..Machine::SC };
@@ -216,7 +216,7 @@ fn a_spent_budget_stops_the_search() {
     assert!(matches!(error, MachineError::Stopped(Stopped::Memory { .. })), "{error}");
 }
 
-/// Returns whether the machine allows the outcome, given in the order of the registers.
+/// Checks whether the machine allows the outcome, given in the order of the registers.
 fn allows(machine: &Machine, program: &str, outcome: &[i64]) -> bool {
     let program = parse_notation(program).unwrap();
     let all = reduced(&program, machine);

@@ -5,7 +5,7 @@ use consistory_litmus::{
     Register, RegisterId, Thread, Update,
 };
 
-/// A xorshift generator: the tests need no more.
+/// A xorshift generator, which suffices for the tests.
 struct Random(u64);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-/// Makes a program from a seed: two or three threads of up to four instructions on two locations.
+/// Builds a program from a seed: two or three threads of up to four instructions on two locations.
 pub(crate) fn program(seed: u64) -> Program {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     for _ in 0..4 {

@@ -64,25 +64,25 @@ pub(crate) fn verdict(definition: &Definition, history: &History) -> Verdict {
     judge(definition, history).verdict()
 }
 
-/// What random histories are made of.
+/// Parameters of random histories.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) sessions: usize,
     pub(crate) operations: usize,
     pub(crate) keys: usize,
-    /// How many distinct values are written to a key; 0 for a new one each time.
+    /// Number of distinct values written to a key; 0 makes every value new.
     pub(crate) values: usize,
     pub(crate) with_rmw: bool,
     pub(crate) with_fences: bool,
     pub(crate) with_unknown: bool,
 }
 
-/// Draws a history whose reads mostly read something that was written.
+/// Generates a random history; most reads return a value that was written.
 pub(crate) fn random_history(random: &mut Random, shape: Shape) -> String {
     let mut next_value = vec![1; shape.keys];
     let mut sessions: Vec<Vec<String>> = vec![Vec::new(); shape.sessions];
     let names = ["x", "y", "z"];
-    // First the kinds, then the values that reads find among those written.
+    // The kinds are chosen first, then the values of reads among those written.
     let mut kinds = Vec::new();
     for _ in 0..shape.operations {
         let key = random.below(shape.keys);

@@ -1,8 +1,8 @@
-//! The models as plain loops over pairs, and as machines, straight from their definitions.
+//! The models as plain loops over pairs, and as machines, directly from their definitions.
 //!
-//! Those with a store order are machines: sequential consistency is an interleaving of the
-//! sessions on one memory, total store order has a store buffer in front of it; partial store order
-//! and relaxed memory order take the operations of a session out of order. All know values only,
+//! The models with a store order are machines: sequential consistency is an interleaving of the
+//! sessions on one memory, total store order adds a store buffer; partial store order and relaxed
+//! memory order execute the operations of a session out of order. The machines use only values,
 //! neither `wr` nor `ww`.
 
 use std::collections::HashSet;
@@ -70,13 +70,13 @@ pub(crate) fn operations(h: &History) -> Vec<Op> {
     ops
 }
 
-/// Operations that count, and which write each of them reads from.
+/// Operations that count, and the source of each of them.
 pub(crate) struct Choice {
     pub(crate) ops: Vec<Op>,
     pub(crate) wr: Rel,
 }
 
-/// Every way to read the values, without reads from thin air or from the future.
+/// Returns every choice of sources, without reads from thin air or from the future.
 pub(crate) fn choices(all: &[Op]) -> Vec<Choice> {
     let mut partial: Vec<Vec<Option<usize>>> = vec![Vec::new()];
     for (r, read) in all.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Choice {
         relation(self.ops.len(), |i, j| r[i][j] && writes(i) && writes(j) && self.same_key(i, j))
     }
 
-    /// `rw[r]`: from each read to every write that `r` puts after what it read.
+    /// `rw[r]`: from each read to every write that `r` puts after its source.
     pub(crate) fn rw(&self, r: &Rel) -> Rel {
         let ww = self.ww(r);
         relation(self.ops.len(), |read, write| {
@@ -186,7 +186,7 @@ impl Choice {
         self.cf_by(r, &self.wr, |_| true)
     }
 
-    /// `hb_o`, with a program order and the `wr` that makes its causal order.
+    /// `hb_o`, for a program order and the `wr` of its causal order.
     pub(crate) fn hb(&self, o: usize, po: &Rel, wr: &Rel) -> Rel {
         let co = closure(&union(&[po, wr]));
         let is_past = |i: usize| i == o || co[i][o];
@@ -291,7 +291,7 @@ impl Choice {
     }
 }
 
-/// A memory with sessions that run on it, with or without store buffers.
+/// A memory with sessions that use it, with or without store buffers.
 pub(crate) struct Machine {
     sessions: Vec<Vec<Op>>,
     is_buffered: bool,
@@ -316,7 +316,7 @@ impl Machine {
         Machine { sessions, is_buffered, seen: HashSet::new() }.run(start)
     }
 
-    /// Returns whether some run from here gives every read its value.
+    /// Checks whether some run from this state gives every read its value.
     fn run(&mut self, state: State) -> bool {
         if !self.seen.insert(state.clone()) {
             return false;
@@ -341,7 +341,7 @@ impl Machine {
         let mut next = state.clone();
         next.next[s] += 1;
         if op.is_unknown {
-            // It may never have happened.
+            // The operation may not have happened.
             steps.push(next.clone());
         }
         let is_drained = state.buffers[s].is_empty();
@@ -368,21 +368,21 @@ impl Machine {
     }
 }
 
-/// A memory that sessions reach out of order: the total memory orders of the store-atomic models,
+/// A memory that sessions access out of order: the total memory orders of the store-atomic models,
 /// each built operation by operation.
 ///
-/// A read takes the latest write of its key that has reached the memory or comes before it in its
-/// session; those that come before it and have yet to reach the memory are the latest of all.
+/// A read returns the latest write of its key that has reached the memory or comes before it in its
+/// session; writes of its session that have not reached the memory are the latest of all.
 struct MemoryOrders<'a> {
     ops: &'a [Op],
-    /// Says for two operations of a session whether the memory must keep their order.
+    /// Returns whether the memory must keep the order of two operations of a session.
     keeps: fn(&Op, &Op) -> bool,
     seen: HashSet<(u32, Vec<u32>)>,
 }
 
 impl<'a> MemoryOrders<'a> {
-    /// Returns whether some order gives every read its value, with some of the writes of unknown
-    /// status left out.
+    /// Checks whether some order gives every read its value, possibly without some writes of
+    /// unknown status.
     fn accepts(ops: &[Op], keeps: fn(&Op, &Op) -> bool) -> bool {
         let unknown: Vec<usize> = (0..ops.len()).filter(|&i| ops[i].is_unknown).collect();
         (0..1u32 << unknown.len()).any(|left_out| {
@@ -433,7 +433,7 @@ impl<'a> MemoryOrders<'a> {
     }
 }
 
-/// Says for two operations whether any of the relaxed models keeps them in order.
+/// Returns whether any of the relaxed models keeps two operations in order.
 fn is_barrier(x: &Op, y: &Op) -> bool {
     [x, y].into_iter().any(|op| op.is_fence || op.is_rmw())
 }

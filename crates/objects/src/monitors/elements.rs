@@ -13,9 +13,10 @@
 //! If `pe < qs`, the value is certainly inside between the two: this is its *zone*. A value that is
 //! never removed has an unbounded zone.
 //!
-//! Calls that can be left out: a pending insertion of a value that is never removed, since a
-//! linearization without the value remains one; and a pending removal, unless it removed a value
-//! that no other call did. Which removal may have removed which value depends on the object.
+//! Two kinds of calls can be left out: a pending insertion of a value that is never removed, since
+//! a linearization without the value remains valid; and a pending removal, unless a value must have
+//! been removed that no other call removed. Which removal may have removed which value depends on
+//! the object.
 
 use std::cmp::Reverse;
 
@@ -28,7 +29,7 @@ use super::methods::Methods;
 use super::{Decision, Pattern, Unsuitable, Violation, violation};
 use crate::calls::{CallIndex, Calls};
 
-/// A value with its insertion and, perhaps, its removal; the ranks are cut as above.
+/// A value with its insertion and, if it was removed, its removal; the intervals are cut as above.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Element {
     pub(super) value: ValueId,
@@ -36,7 +37,7 @@ pub(super) struct Element {
     pub(super) remove: Option<CallIndex>,
     pub(super) ps: u32,
     pub(super) pe: u32,
-    /// [`NEVER`] if it is not removed.
+    /// Start of the removal; [`NEVER`] if the value is not removed.
     pub(super) qs: u32,
     pub(super) qe: u32,
 }
@@ -58,9 +59,9 @@ impl Element {
 
 /// The calls of a collection, by value.
 pub(super) struct Elements {
-    /// The values that were removed by a call that returned.
+    /// Values that were removed by a call that returned.
     pub(super) removed: Vec<Element>,
-    /// The values that no call is known to have removed, and whose insertion returned.
+    /// Values that no call is known to have removed, and whose insertion returned.
     pub(super) left: Vec<Element>,
     /// The removals that found the collection empty.
     pub(super) empty: Vec<CallIndex>,
@@ -122,7 +123,7 @@ pub(super) fn elements(
             _ => return Err(Unsuitable::Method { method: name.to_owned() }),
         }
     }
-    // All calls of a value.
+    // Returns a violation with all calls of a value.
     let wrong = |pattern, value: ValueId, insert: Option<CallIndex>| {
         let removals = removals.iter().filter(|&&(_, removed)| removed == value);
         let core = insert.into_iter().chain(removals.map(|&(place, _)| place)).collect();
@@ -237,7 +238,7 @@ pub(super) fn inverse(rank: u32) -> u32 {
 /// An order of a collection's calls, or a refutation.
 pub(super) type Solution = Result<Vec<CallIndex>, Refuted>;
 
-/// Elements, by their positions among the given ones, that are not linearizable.
+/// Elements that are not linearizable, as indices into the given list.
 pub(super) struct Refuted {
     pub(super) pattern: Pattern,
     pub(super) core: Vec<usize>,
@@ -248,8 +249,8 @@ pub(super) struct Refuted {
 /// possible.
 ///
 /// - If the history without its pending removals is linearizable, so is the history.
-/// - If it is not linearizable even with one additional pending removal for each remaining value,
-///   called as early as the first, then neither is the history.
+/// - If the history is not linearizable even with one additional pending removal for each remaining
+///   value, called as early as the first, then the history is not linearizable.
 /// - Otherwise some remaining values, given by their positions, are *forced*: the history of the
 ///   removed values and one such value is not linearizable, so each needs a pending removal of its
 ///   own. If there are too few removals, the history is not linearizable.
@@ -257,7 +258,7 @@ pub(super) struct Refuted {
 ///   which affects no other value. If the forced values can be matched to such removals in order,
 ///   the history is linearizable.
 /// - If neither this order nor the reverse one works, the general search decides: the best use of a
-///   pending removal then depends on the others.
+///   pending removal then depends on the other pending removals.
 pub(super) fn settle(
     calls: &Calls<'_>,
     found: &Elements,

@@ -2,7 +2,7 @@
 //!
 //! Starts precede ends with the same time, since calls that meet overlap. Calls of one session that
 //! meet are ordered nevertheless. Ranks can express this if no other call ends at that time;
-//! otherwise it is not an interval order, and the history is left to the general search.
+//! otherwise `hb` is not an interval order, and the history is left to the general search.
 
 use consistory_history::SessionId;
 use rustc_hash::FxHashMap;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Unsuitable;
 use crate::calls::{CallIndex, Calls};
 
-/// The rank of an event that never happens, after all others.
+/// Rank of an event that never happens, after all other ranks.
 pub(super) const NEVER: u32 = u32::MAX;
 
 /// The ranks of the starts and ends of a history's calls.

@@ -11,7 +11,8 @@
 //! | queue | `enqueue`, `offer`, `dequeue` | O(n log n) | exact |
 //! | stack | `push`, `pop` | O(n log n) | pending pops in two cases of three |
 //! | priority queue | `insert`, `offer`, `poll` | O(n log n) | pending polls in two cases of three |
-//! | key-value store | `get`, `put`, `append`; a text also twice, if time tells the calls apart | O(n log n), and to read all that was returned | exact |
+//! | key-value store | `get`, `put`, `append`; a text also twice, if time tells the calls apart |
+//! O(n log n), and linear in the returned texts | exact |
 //!
 //! Each module proves its algorithm. All of them first replace times by ranks ([`Intervals`]), and
 //! all view a linearization as a choice of one point in each call's interval. The bounds are those
@@ -19,10 +20,10 @@
 //! monitors do not support pending calls; the proofs and the treatment of pending calls are our
 //! own.
 //!
-//! Everything else is [`Outcome::NotApplicable`] and left to the general search: a history that is
-//! not differentiated, another method, a bounded capacity, a clock that is too coarse; and pending
-//! removals of a stack or a priority queue in the third case, in which the history is not explained
-//! without them but would be with enough of them.
+//! All other cases are [`Outcome::NotApplicable`] and left to the general search: a history that is
+//! not differentiated, an unsupported method, a bounded capacity, a clock that is too coarse; and
+//! pending removals of a stack or a priority queue in the third case, in which the history is not
+//! linearizable without them but would be with enough of them.
 //!
 //! Certificates. A linearizable history comes with its order. A violation comes with its
 //! [`Pattern`] and a *core*: a few calls that are not linearizable by themselves and that are
@@ -56,29 +57,29 @@ use intervals::Intervals;
 pub enum Outcome {
     /// The history is linearizable, in this order; pending calls that are not in it took no effect.
     Linearizable(Vec<CallIndex>),
-    /// It is not linearizable.
+    /// The history is not linearizable.
     Violation(Violation),
     /// The general search must decide.
     NotApplicable(Unsuitable),
 }
 
-/// Why the general search must decide.
+/// Reason why the general search must decide.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsuitable {
     /// The object has no polynomial decider.
     #[error("the object has no polynomial decider")]
     Object,
-    /// It has no times.
+    /// The history has no times.
     #[error("the history has no times")]
     NoTimes,
-    /// It has more calls than there are ranks for.
+    /// The history has more calls than there are ranks.
     #[error("the history has more than a thousand million calls")]
     TooLarge,
     /// Calls of one session meet at a time at which other calls end.
     #[error("the clock is too coarse around the calls of a session")]
     CoarseClock,
     /// The decider does not support a method of the object.
-    #[error("`{method}` is not a method that the polynomial decider knows")]
+    #[error("`{method}` is not supported by the polynomial decider")]
     Method {
         /// The method.
         method: String,
@@ -90,7 +91,7 @@ pub enum Unsuitable {
         value: Value,
     },
     /// A value that was read can be composed in several ways.
-    #[error("{value} can be made of what was put and appended in several ways")]
+    #[error("{value} can be composed of put and appended values in several ways")]
     Ambiguous {
         /// The value.
         value: Value,
@@ -99,7 +100,7 @@ pub enum Unsuitable {
     #[error("texts and other values are appended to one key")]
     Mixed,
     /// The return of a call was not recorded or cannot be used.
-    #[error("what a `{method}` returned is not recorded, or not what such a call returns")]
+    #[error("the return value of a `{method}` is missing, or no `{method}` can return it")]
     Return {
         /// The method.
         method: String,
@@ -114,16 +115,18 @@ pub enum Unsuitable {
 /// A linearization remains one when calls are removed as follows, so a core that is closed under
 /// these removals refutes the whole history.
 /// - A register or set: any read; and a write, or all calls of an element, with all its reads.
-/// - A store: all calls of a key, any `get`, a `put` of what no `get` in the core begins with, and an
-///   `append` of what no `get` in the core contains.
+/// - A store: all calls of a key; any `get`; a `put` whose value is not the beginning of the return
+///   of any `get` in the core; and an `append` whose value is not contained in the return of any
+///   `get` in the core.
 /// - A collection: all calls of a value together, and a removal that found nothing. A pending
-///   removal may have removed a value that no other call did, so if the core has such a value it
-///   has the pending removals too, except those that start after the end of every call in it.
+///   removal may have removed a value that no other call removed, so if the core has such a value
+///   it must contain the pending removals too, except those that start after the end of every call
+///   in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// The pattern.
+    /// Pattern of the violation.
     pub pattern: Pattern,
-    /// The calls that show it, sorted.
+    /// Calls that are not linearizable by themselves, sorted.
     pub core: Vec<CallIndex>,
 }
 
@@ -156,7 +159,7 @@ pub enum Pattern {
     Overtaken,
     /// Two reads disagree about the order of appends.
     Forked,
-    /// Something is read after the end of what was appended to it.
+    /// A read misses an append that ended before the read started.
     Stale,
 }
 

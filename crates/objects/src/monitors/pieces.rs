@@ -11,14 +11,14 @@ use rustc_hash::FxHashMap;
 use super::Unsuitable;
 use crate::calls::{CallIndex, Calls};
 
-/// The pieces of a key.
+/// Values that are put and appended to one key.
 pub(super) struct Pieces<'h> {
     initial: Value,
-    /// The puts and the appends, by their values.
+    /// Indices of the puts and of the appends of each value.
     puts: FxHashMap<&'h Value, Vec<usize>>,
     appends: FxHashMap<&'h Value, Vec<usize>>,
-    /// Whether all values are texts. If so, the first of each group of equal ones, by number and
-    /// text: the puts, then the appends.
+    /// Whether all values are texts. If so, `texts` holds the first of each group of equal texts
+    /// with its number: the puts, then the appends.
     are_texts: bool,
     texts: Vec<(usize, &'h str)>,
     put_texts: usize,
@@ -29,17 +29,18 @@ pub(super) struct Pieces<'h> {
     pub(super) is_repeated: bool,
 }
 
-/// The composition of a value that was read.
-pub(super) enum Made {
-    /// A base, a number of appends that were read before, and further appends.
-    Of { base: Base, shown: usize, further: Vec<usize> },
+/// Result of decomposing a value that was read.
+pub(super) enum Composition {
+    /// The only composition: a base, a number of appends that were read before, and further
+    /// appends.
+    Unique { base: Base, shown: usize, further: Vec<usize> },
     /// There are several compositions.
-    Ambiguously,
+    Several,
     /// There is no composition.
-    Nohow,
+    Impossible,
 }
 
-/// The value before the first append.
+/// Value before the first append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Base {
     Initial,
@@ -125,7 +126,7 @@ impl<'h> Pieces<'h> {
         read: &Value,
         is_possible: impl Fn(Base) -> bool,
         longest: impl Fn(Base) -> Option<(&'a str, usize)>,
-    ) -> Made {
+    ) -> Composition {
         match read {
             Value::Str(text) if self.are_texts => self.parse_text(text, is_possible, longest),
             other => self.parse_list(other, is_possible),
@@ -137,8 +138,8 @@ impl<'h> Pieces<'h> {
         text: &str,
         is_possible: impl Fn(Base) -> bool,
         longest: impl Fn(Base) -> Option<(&'a str, usize)>,
-    ) -> Made {
-        // Where the appends may begin, and after which base, from long to short.
+    ) -> Composition {
+        // Positions at which the appends may begin, each with its base; from long to short.
         let puts = self.lexicon.beginnings(text).filter(|&(number, _)| number < self.put_texts);
         let put = |number: usize| Base::Put(self.texts[number].0);
         let mut bases: Vec<(usize, Base)> =
@@ -162,8 +163,10 @@ impl<'h> Pieces<'h> {
                 (*from, shown) = (before.len(), appends);
             }
         }
-        let Some(first) = bases.iter().map(|&(from, _)| from).min() else { return Made::Nohow };
-        // For each position the number of ways to reach it, and the append that does.
+        let Some(first) = bases.iter().map(|&(from, _)| from).min() else {
+            return Composition::Impossible;
+        };
+        // Number of ways to reach each position, and the append that ends there.
         let mut ways = vec![0u8; text.len() + 1 - first];
         let mut by: Vec<Option<usize>> = vec![None; ways.len()];
         bases.iter().for_each(|&(from, _)| ways[from - first] += 1);
@@ -181,9 +184,9 @@ impl<'h> Pieces<'h> {
             }
         }
         match ways[text.len() - first] {
-            0 => return Made::Nohow,
+            0 => return Composition::Impossible,
             1 => {}
-            _ => return Made::Ambiguously,
+            _ => return Composition::Several,
         }
         let (mut further, mut at) = (Vec::new(), text.len());
         while let Some(number) = by[at - first] {
@@ -194,13 +197,13 @@ impl<'h> Pieces<'h> {
         further.reverse();
         let base = bases.iter().find(|&&(from, _)| from == at);
         let base = base.expect("what is reached in one way is reached from a base").1;
-        Made::Of { base, shown, further }
+        Composition::Unique { base, shown, further }
     }
 
     /// Returns the composition of a list or another value that is not a text.
-    fn parse_list(&self, read: &Value, is_possible: impl Fn(Base) -> bool) -> Made {
+    fn parse_list(&self, read: &Value, is_possible: impl Fn(Base) -> bool) -> Composition {
         let puts = self.puts.iter().map(|(&begin, same)| (begin, Base::Put(same[0])));
-        let mut made = Made::Nohow;
+        let mut made = Composition::Impossible;
         for (begin, base) in puts.chain([(&self.initial, Base::Initial)]) {
             if !is_possible(base) {
                 continue;
@@ -216,8 +219,10 @@ impl<'h> Pieces<'h> {
                 && let Some(further) = rest.iter().map(appended).collect()
             {
                 match made {
-                    Made::Nohow => made = Made::Of { base, shown: 0, further },
-                    _ => return Made::Ambiguously,
+                    Composition::Impossible => {
+                        made = Composition::Unique { base, shown: 0, further }
+                    }
+                    _ => return Composition::Several,
                 }
             }
         }

@@ -83,7 +83,7 @@ fn forced(
     forced
 }
 
-/// The gaps that are free, by union-find: each points to itself or further on.
+/// Free gaps, by union-find: each gap points to itself or to a later one.
 struct Free(Vec<u32>);
 
 impl Free {
@@ -123,7 +123,7 @@ fn solve(
 ) -> Solution {
     let count = intervals.count;
     let mut free = Free::new(count);
-    // The value that first occupies each gap, and the gap in which each value is removed.
+    // Value that first occupies each gap, and gap in which each value is removed.
     let mut owners = vec![NEVER; count as usize + 1];
     let mut out = vec![NEVER; elements.len()];
     let mut points: Vec<((u32, u8, u32), CallIndex)> = Vec::new();
@@ -175,7 +175,8 @@ fn explain(elements: &[Element], owners: &[u32], out: &[u32], range: (u32, u32))
             if !std::mem::replace(&mut is_found[owner], true) {
                 found.push(owner);
                 if elements[owner].remove.is_some() {
-                    // Why the value was not removed as soon as its removal was called.
+                    // The value was delayed by the values that occupy the gaps since its removal
+                    // was called.
                     ranges.push((elements[owner].qs, out[owner]));
                 }
             }
@@ -223,7 +224,7 @@ fn is_refuted(
     empty: Option<CallIndex>,
     intervals: &Intervals,
 ) -> bool {
-    // The occupied ranges; few enough for a linear scan.
+    // Occupied ranges, few enough for a linear scan.
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let free_from = |ranges: &[(u32, u32)], mut gap: u32| {
         while let Some(&(_, to)) = ranges.iter().find(|&&(from, to)| from <= gap && gap < to) {

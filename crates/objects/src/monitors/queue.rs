@@ -2,21 +2,21 @@
 //!
 //! Let `a < b` if `a`'s insertion is before `b`'s or `a`'s removal is before `b`'s, in real time
 //! and with intervals cut as in [`elements`](super::elements); a value that is never removed comes
-//! after every one that is. First in, first out asks for one total order of the values that
-//! extends `<`, in which they go in and come out.
+//! after every value that is removed. First in, first out requires one total order of the values
+//! that extends `<`, in which they are inserted and removed.
 //!
 //! *Without empty removals a history is linearizable if and only if no two values have `a < b < a`.*
-//! Say `a <i b` and `a <r b` for the two parts of `<`. Each is an order of intervals: of `a <i b`
-//! and `c <i d` follows `a <i d` or `c <i b`. Take a shortest cycle of `<`. Neighbouring edges of
-//! one kind join to one, so the kinds alternate: `a <i b <r c <i d <r ...`. Then `a <i d`, and the
-//! cycle is shorter; or `c <i b`, and with `b <r c` it has length two. So `<` has no cycle, and
-//! any total order that extends it will do: let the insertions and the removals follow it, each
-//! insertion before its removal and everything in real time. These demands have no cycle either.
-//! Only a removal that waits for the insertion of a later value leads down in the order of the
-//! values, and the way back up leads from a removal to an insertion after it in real time: from
-//! the insertion of `x` one comes to the start of a removal, from there in the order of removals
-//! to an end that is after that start, and on to an insertion that starts later still: its value
-//! is after `x`, so no such way closes.
+//! Let `a <i b` and `a <r b` be the two parts of `<`. Each is an interval order: `a <i b` and
+//! `c <i d` imply `a <i d` or `c <i b`. Take a shortest cycle of `<`. Neighbouring edges of one
+//! kind join to one, so the kinds alternate: `a <i b <r c <i d <r ...`. Then `a <i d`, and the
+//! cycle is shorter; or `c <i b`, and with `b <r c` it has length two. So `<` has no cycle, and any
+//! total order that extends it will do: let the insertions and the removals follow it, each
+//! insertion before its removal and everything in real time. These constraints are acyclic as well.
+//! Only one kind of edge leads to an earlier value: from an insertion to a removal that starts
+//! after it in real time. The way back leads from a removal to an insertion that starts after it in
+//! real time: from the insertion of `x` one comes to the start of a removal, from there in the
+//! order of removals to an end that is after that start, and on to an insertion that starts later
+//! still. Its value is after `x`, so no such path closes a cycle.
 //!
 //! *A removal that found the queue empty* needs a point that no zone covers. One is enough: at that
 //! point make a cut, with the values whose insertion must be before it on the left and all others
@@ -76,8 +76,8 @@ pub(super) fn decide(calls: &Calls<'_>, object: &dyn Object, intervals: &Interva
     Ok(Ok(arrange(&all, &cuts)))
 }
 
-/// Returns some elements and, with a remaining one, all that precede it: together they are too many
-/// for the pending removals.
+/// Returns some elements and, with a remaining one, all elements that precede it: together they are
+/// too many for the pending removals.
 fn wanted<'a>(
     found: &Elements,
     all: &'a [Element],
@@ -95,7 +95,7 @@ fn out_of_order(all: &[Element]) -> Option<(usize, usize)> {
     let mut by_ps: Vec<usize> = (0..all.len()).collect();
     by_ps.sort_unstable_by_key(|&i| all[i].ps);
     let mut inserted = by_pe.into_iter().peekable();
-    // Among the values inserted before, the one that is removed last; the first of several.
+    // Of the values inserted before, the one that is removed last; the first of several.
     let mut latest: Option<usize> = None;
     for b in by_ps {
         while let Some(a) = inserted.next_if(|&a| all[a].pe < all[b].ps) {
@@ -134,7 +134,7 @@ fn arrange(all: &[Element], cuts: &[(u32, CallIndex)]) -> Vec<CallIndex> {
     order
 }
 
-/// Orders values so that none is after one that it must precede.
+/// Extends the order `<` to a total order of some values.
 fn extend<'a>(values: &[&'a Element]) -> Vec<&'a Element> {
     let sorted = |key: fn(&Element) -> u32| {
         let mut indices: Vec<usize> = (0..values.len()).collect();
@@ -144,7 +144,8 @@ fn extend<'a>(values: &[&'a Element]) -> Vec<&'a Element> {
     let (by_ps, by_pe) = (sorted(|v| v.ps), sorted(|v| v.pe));
     let (by_qs, by_qe) = (sorted(|v| v.qs), sorted(|v| v.qe));
     let mut is_done = vec![false; values.len()];
-    // How many of its two intervals start before any other value's interval ends.
+    // Number of each value's two intervals that start before every remaining interval of the same
+    // kind ends.
     let mut ready = vec![0_u8; values.len()];
     let mut next = Vec::new();
     let (mut ps, mut pe, mut qs, mut qe) = (0, 0, 0, 0);
@@ -187,7 +188,7 @@ fn merge(inserted: &[&Element], removed: &[&Element], order: &mut Vec<CallIndex>
         }
         least
     };
-    // The first end of all remaining insertions, and of all remaining removals.
+    // First end of all remaining insertions, and of all remaining removals.
     let pe = first_ends(inserted.iter().map(|v| v.pe).collect());
     let (mut i, mut j) = (0, 0);
     while i < inserted.len() || j < removed.len() {

@@ -1,9 +1,9 @@
 //! Registers: Gibbons and Korach's zones.
 //!
-//! A write and the reads of its value are a *cluster*, which has a zone ([`super::zones`]): nothing
-//! else is written between them. A history is linearizable if and only if no read ends before its
-//! write starts and the zones can be arranged; in a cluster the write comes first and the reads
-//! follow by start.
+//! A write and the reads of its value are a *cluster*, which has a zone ([`super::zones`]): no
+//! other value is written between them. A history is linearizable if and only if no read ends
+//! before its write starts and the zones can be arranged; in a cluster the write comes first and
+//! the reads follow by start.
 //!
 //! If a value is written more than once, the source of each read is determined first
 //! ([`super::sources`]). A read without a known source is left out, and if the others can be
@@ -31,7 +31,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Returns few calls that have the same zone.
+    /// Returns a few calls that have the same zone.
     fn core(&self) -> impl Iterator<Item = CallIndex> + use<> {
         self.write.into_iter().chain(self.zone.bounds())
     }
@@ -129,7 +129,8 @@ pub(super) fn decide_accesses(
             return violation(pattern, closed(core));
         }
     };
-    // The calls that were left out may change this, but could not have helped.
+    // The reads that were left out may affect this result, but could not have made the history
+    // linearizable.
     if let Some(value) = several {
         let value = calls.value(value).clone();
         return Err(Unsuitable::NotDifferentiated { value });

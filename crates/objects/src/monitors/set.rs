@@ -1,12 +1,12 @@
 //! Sets, decided element by element.
 //!
-//! A call neither changes nor observes other elements than its own, so each element is an object of
-//! its own (Herlihy and Wing's locality). Assume that it is added successfully at most once and
+//! A call affects and observes only its own element, so each element is an object of its own
+//! (Herlihy and Wing's locality). Assume that an element is added successfully at most once and
 //! removed successfully at most once. Every other call only observes: an `add` that returned
-//! `false` and a `contains` that returned `true` find the element, their opposites miss it. A
-//! linearization is then a point `a` of the addition and a later point `r` of the removal, such
-//! that every call that finds the element has a point between the two, and every call that misses
-//! it has one before `a` or after `r`:
+//! `false` and a `contains` that returned `true` find the element; a `remove` or `contains` that
+//! returned `false` misses it. A linearization is then a point `a` of the addition and a later
+//! point `r` of the removal, such that every call that finds the element has a point between the
+//! two, and every call that misses it has a point before `a` or after `r`:
 //!
 //! ```text
 //!      misses          a├──── finds ────┤r         misses
@@ -14,10 +14,11 @@
 //!
 //! The calls that find the element bound `a` from above by their first end, and `r` from below by
 //! their last start. For the calls that miss it, a late `a` and an early `r` are best. So the
-//! latest `a` and the earliest `r` are chosen, and each miss is compared with these two. If that
-//! `a` is not before that `r`, all of them fit at one point, and every miss can avoid it. A pending
-//! addition counts if a call finds or removes the element. A pending removal always counts, since
-//! an early removal does no harm. Cost: O(n) after the ranks and a sort of each element's calls.
+//! latest `a` and the earliest `r` are chosen, and each miss is compared with these two. If the
+//! latest `a` is not before the earliest `r`, all finding calls fit at one point, and every miss
+//! can avoid it. A pending addition counts if a call finds or removes the element. A pending
+//! removal always counts, since an early removal does no harm. Cost: O(n) after computing ranks and
+//! sorting each element's calls.
 
 use consistory_history::{Value, ValueId};
 use consistory_spec::Object;
@@ -28,7 +29,7 @@ use super::methods::Methods;
 use super::{Decision, Pattern, Unsuitable, Violation};
 use crate::calls::{CallIndex, Calls};
 
-/// The calls of an element.
+/// Calls of one element.
 #[derive(Default)]
 struct Element {
     add: Option<CallIndex>,
@@ -119,8 +120,8 @@ fn place_element(
     if first_find.is_some_and(|find| end(find) < start(add)) {
         return wrong(Pattern::BeforeItsInsertion, &[first_find]);
     }
-    // The latest gap of the addition is right before a rank, the earliest of the removal right
-    // after one.
+    // The latest gap of the addition is right before a rank, the earliest gap of the removal is
+    // right after a rank.
     let latest = first_find.map_or(end(add), |find| end(find).min(end(add)));
     let mut earliest = NEVER;
     if let Some(remove) = element.remove {
@@ -132,7 +133,7 @@ fn place_element(
             return wrong(Pattern::BeforeItsInsertion, &[]);
         }
     }
-    // If the two cross, all calls fit into one gap.
+    // If the addition's point is not before the removal's, all calls fit into one gap.
     let together =
         (earliest != NEVER && earliest.max(start(add)) < latest).then(|| earliest.max(start(add)));
     let (a, r) = match together {

@@ -1,14 +1,14 @@
 //! The source of a read of a register in which values are written more than once.
 //!
-//! A write is a candidate of a read if it has its value, started before the read ended, and was not
-//! overwritten before the read: no other write started after its end and ended before the read's
-//! start. Among the writes that ended before the read, the one that started last overwrites
-//! everything that any of them does, so only this one is checked. The initial value is a candidate
-//! if no write ended before the read.
+//! A write is a candidate of a read if it has the value that was read, started before the read
+//! ended, and was not overwritten before the read: no other write started after its end and ended
+//! before the read's start. Of the writes that ended before the read, the one that started last
+//! overwrites every write that any of them overwrites, so only this one is checked. The initial
+//! value is a candidate if no write ended before the read.
 //!
-//! A read without a candidate refutes the history. If every read has exactly one, it is its source
-//! in every linearization, and the history is equivalent to a differentiated one. A read with
-//! several can be left out: a refutation of the others refutes the history.
+//! A read without a candidate refutes the history. If every read has exactly one candidate, this is
+//! its source in every linearization, and the history is equivalent to a differentiated one. A read
+//! with several candidates can be left out: a refutation of the other calls refutes the history.
 //!
 //! Cost: O(log n) per read, after a sort.
 
@@ -28,10 +28,10 @@ pub(super) struct Sources<'a> {
     overwriters: Overwriters,
 }
 
-/// The latest overwriting writes, by time.
+/// For each time, the completed write that overwrites the most.
 pub(super) struct Overwriters {
-    /// The ends of completed writes in order, each with the write that started last among those
-    /// that ended by then.
+    /// Ends of completed writes in order, each with the write that started last among those that
+    /// ended by then.
     ended: Vec<(u32, CallIndex)>,
 }
 
@@ -58,7 +58,7 @@ impl Overwriters {
     }
 }
 
-/// Writes of one value by end, as numbers.
+/// Numbers of the writes of one value, by end.
 struct Same {
     writes: Vec<usize>,
     starts: Least,
@@ -66,7 +66,7 @@ struct Same {
 
 /// The possible source of a read.
 pub(super) enum Source {
-    /// The write of this number.
+    /// The write with this number.
     Write(usize),
     Initial,
     Nothing,
@@ -112,8 +112,8 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Adds the calls that show that the reads among some calls have no other source: all writes of
-    /// the value, and the one that overwrote the earlier ones.
+    /// Adds the calls that prove that the reads among `core` have no other source: all writes of
+    /// their values, and the writes that overwrote the earlier ones.
     pub(super) fn closed(&self, calls: &Calls<'_>, core: Vec<CallIndex>) -> Vec<CallIndex> {
         let mut closed = core.clone();
         let is_write = |place: &CallIndex| self.writes.binary_search_by_key(place, |w| w.0).is_ok();

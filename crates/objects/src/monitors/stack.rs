@@ -6,22 +6,23 @@
 //! ([`elements`](super::elements)). A value without a zone may be inserted and removed at one
 //! point, which affects no other value; so only values with zones matter.
 //!
-//! *Cuts.* At a point that no zone covers the stack may as well be empty: of the intervals that
-//! contain the point, those whose insertion must be before it are cut off to end there, the others
-//! to start there; nested intervals cut at one point stay nested. So the history falls into
-//! components, the maximal ranges that zones cover without a gap, which are independent; and a
-//! removal that found nothing needs just a point of its own in no component.
+//! *Cuts.* At a point that no zone covers, the stack may be assumed empty: of the intervals that
+//! contain the point, cut those whose insertion must be before it to end there, and the others to
+//! start there; nested intervals cut at one point stay nested. So the history falls into
+//! independent components, the maximal ranges that zones cover without a gap; and a removal that
+//! found the stack empty needs only a point outside all components.
 //!
 //! *Bottoms.* In a component from `x` to `y` the stack is never empty, so a single interval
 //! contains all others: that of a value with `ps < x` and `qe > y`. Any value that satisfies this
-//! can be the one: whatever the linearization, cut all other intervals to the range from its `ps`
-//! to its `qe`, which leaves their zones intact and them without crossings, and put it around.
-//! Take it away, and go on with the components of the rest. If there is no such value, the
-//! component is not linearizable, and neither is any chain of its zones from `x` to `y`.
+//! condition can be chosen: in any linearization, cut all other intervals to the range from its
+//! `ps` to its `qe`, which leaves their zones intact and creates no crossing, and extend its own
+//! interval to that range. Remove the value, and continue with the components of the rest. If there
+//! is no such value, the component is not linearizable, and neither is any chain of its zones from
+//! `x` to `y`.
 //!
-//! Components only shrink, so a value that satisfies one half of the condition satisfies it
-//! forever; each half is found once for each value, in a segment tree, and each gap once, in
-//! another. Cost: O(n log n).
+//! Components only shrink, so a value that satisfies one half of the condition keeps satisfying it.
+//! A segment tree finds each half once per value, and another one finds each gap once. Cost: O(n
+//! log n).
 //!
 //! *Pending removals*: see [`settle`](super::elements::settle). A remaining value may be inserted
 //! at a point that no zone covers, so it is forced out only if its insertion has no such point, or
@@ -62,7 +63,7 @@ fn forced(found: &Elements, intervals: &Intervals) -> Vec<usize> {
     (0..found.left.len()).filter(|&i| is_forced(&found.left[i])).collect()
 }
 
-/// A value with a zone, which ends after every rank if it is never removed.
+/// A value with a zone; if it is never removed, the zone ends after every rank.
 struct Zoned {
     element: usize,
     ps: u32,
@@ -71,7 +72,7 @@ struct Zoned {
     to: u32,
 }
 
-/// A component: a range of cells, and how deep it lies.
+/// A component: a range of cells, and its nesting depth.
 struct Component {
     from: usize,
     to: usize,
@@ -79,8 +80,8 @@ struct Component {
 }
 
 fn solve(elements: &[Element], empty: &[CallIndex], intervals: &Intervals) -> Solution {
-    // A point is a gap, named by the rank before it, and a position in it: removals, then values
-    // without zones, then insertions.
+    // A point is a gap, identified by the rank before it, and a position in the gap: removals come
+    // first, then values without zones, then insertions.
     let mut points: Vec<((u32, u8, u32), CallIndex)> = Vec::new();
     let covered = Covered::new(elements);
     for &place in empty {
@@ -112,14 +113,14 @@ fn solve(elements: &[Element], empty: &[CallIndex], intervals: &Intervals) -> So
     Ok(points.into_iter().map(|(_, place)| place).collect())
 }
 
-/// The cells between the ranks at which zones start or end.
+/// Cells between the ranks at which zones start or end.
 struct Cells {
     bounds: Vec<u32>,
-    /// For each zone the cells that it covers, from the first to the one after the last.
+    /// Range of cells that each zone covers; the end is exclusive.
     of_zone: Vec<(usize, usize)>,
-    /// For each bound the number of zones that start before it.
+    /// Number of zones that start before each bound.
     started: Vec<usize>,
-    /// For each cell the number of zones that cover it.
+    /// Number of zones that cover each cell.
     counts: Vec<u32>,
 }
 
@@ -151,15 +152,15 @@ impl Cells {
     }
 }
 
-/// Finds zones whose value can lie below all others of a component.
+/// Finds zones whose value can lie below all other values of a component.
 struct Bottoms {
-    /// For each zone the start of its insertion, until that is known to be early enough.
+    /// Start of each zone's insertion, until it is known to be early enough.
     starts: Least,
-    /// For each zone the end of its removal, reversed, until that is known to be late enough.
+    /// End of each zone's removal, reversed, until it is known to be late enough.
     ends: Least,
-    /// For each zone 0 if both are known, and 1 otherwise.
+    /// For each zone, 0 if both halves of the condition are known, and 1 otherwise.
     both: Least,
-    /// For each zone the number of known halves.
+    /// Number of known halves of the condition for each zone.
     halves: Vec<u8>,
 }
 
@@ -224,7 +225,8 @@ fn nest(
         };
         is_nested[bottom] = true;
         let element = &elements[zones[bottom].element];
-        // Right before the first end of an insertion, right after the last start of a removal.
+        // The insertion is right before the first end of an insertion, the removal right after the
+        // last start of a removal.
         points.push(((x - 1, 2, component.depth), element.insert));
         let removed = element.remove.map(|place| ((y, 0, inverse(component.depth)), place));
         points.extend(removed);

@@ -15,9 +15,10 @@
 //! is linearizable if and only if each `get` has such a composition, the gets agree, no call of an
 //! epoch ends before an earlier one of its order starts, and the zones can be arranged.
 //!
-//! *Only if* is plain. *If*: let `p` be the largest of `f` and of the starts of a call and of all
-//! before it in its epoch; that is not after the call's end, nor outside of the zone `f..s`. So an
-//! epoch can have its order inside of its zone, or anywhere if that is backward.
+//! *Only if* follows from the definitions. *If*: let `p` of a call be the largest of `f` and of the
+//! starts of this call and all calls before it in its epoch. `p` is not after the call's end, nor
+//! outside of the zone `f..s`. So the calls of an epoch can be linearized in their order inside its
+//! zone, or at any point if the zone is backward.
 //!
 //! A pending `put` or `append` that no `get` found, and a pending `get`, can be left out. Lists are
 //! handled like texts, element by element; without appends, this is a register of arbitrary values
@@ -25,14 +26,14 @@
 //!
 //! *Equal pieces*, from clients that append the same value again, are told apart by time, for each
 //! `get`. A `get` did not find calls that started after its end, nor calls overwritten before its
-//! start: those that ended before the start of the `put` that started last among those that ended
-//! before the `get`. And it found no append that ended before its own `put` started. If the number
-//! of remaining appends equals the number of pieces found, these are the ones, in the order of
-//! their starts, provided that this is also the order of their ends: two equal appends that are
-//! linearized the other way round can be exchanged, since each is open at both points, and no
-//! exchange increases the number of inversions. If there are fewer, the `get` refutes the history.
-//! If there are more, it can be left out: a refutation of the others refutes the history, and
-//! otherwise the general search decides.
+//! start: of the puts that ended before the `get`, take the one that started last; calls that ended
+//! before it started were overwritten. And the `get` found no append that ended before its own
+//! `put` started. If the number of remaining appends equals the number of pieces found, the `get`
+//! found exactly these, in the order of their starts, provided that this is also the order of their
+//! ends: two equal appends that are linearized the other way round can be exchanged, since each is
+//! open at both points, and no exchange increases the number of inversions. If fewer appends
+//! remain, the `get` refutes the history. If more remain, the `get` can be left out: a refutation
+//! without it refutes the history, and otherwise the general search decides.
 //!
 //! Cost: O(n log n) for the sorts, and for each returned text its length and, if no piece is a
 //! prefix of another, the pieces beyond those found before. With equal pieces, this is per `get`,
@@ -44,7 +45,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::intervals::Intervals;
 use super::methods::Methods;
-use super::pieces::{Base, Made, Pieces, text_of};
+use super::pieces::{Base, Composition, Pieces, text_of};
 use super::sources::Overwriters;
 use super::zones::{Zone, arrange};
 use super::{Decision, Pattern, Unsuitable, Violation, register};
@@ -55,7 +56,7 @@ use crate::calls::{CallIndex, Calls};
 struct Key {
     puts: Vec<(CallIndex, ValueId)>,
     appends: Vec<(CallIndex, ValueId)>,
-    /// By their return values.
+    /// Gets by their return values.
     gets: FxHashMap<ValueId, Vec<CallIndex>>,
 }
 
@@ -89,7 +90,7 @@ pub(super) fn decide(
             _ => return Err(Unsuitable::Method { method: name.to_owned() }),
         }
     }
-    // Calls of all keys by points that their orders allow: the last start up to each call.
+    // Calls of all keys, each with its point: the latest start up to it in the order of its key.
     let mut points: Vec<(u32, CallIndex)> = Vec::with_capacity(calls.len());
     let mut wrong: Option<Violation> = None;
     for key in &keys {
@@ -104,7 +105,8 @@ pub(super) fn decide(
                 }));
             }
             Err(violation) => {
-                // The violation that ends first is closest to the shortest failing prefix.
+                // Of several violations, the one that ends first is closest to the shortest failing
+                // prefix.
                 let over = |violation: &Violation| {
                     violation.core.iter().map(|&place| intervals.end(place)).max()
                 };
@@ -131,11 +133,11 @@ struct Reading<'a, 'h> {
 
 /// A `put` with the appends and gets after it.
 struct Epoch {
-    /// `None` for the initial value, or for an `append` that no `get` found.
+    /// The `put`; `None` for the initial value, or for an `append` that no `get` found.
     put: Option<CallIndex>,
     /// The appends that were found, in their order.
     chain: Vec<CallIndex>,
-    /// The return of a `get` that found all of these.
+    /// Return of a `get` that found all of `chain`.
     longest: Option<ValueId>,
     /// The gets, each with the number of appends that it found.
     gets: Vec<(usize, CallIndex)>,
@@ -147,7 +149,7 @@ impl Epoch {
         Epoch { put, chain: Vec::new(), longest: None, gets: Vec::new(), zone }
     }
 
-    /// Returns the number of a base's epoch.
+    /// Returns the number of the epoch of a base value.
     fn of(base: Base) -> usize {
         match base {
             Base::Initial => 0,
@@ -156,7 +158,7 @@ impl Epoch {
     }
 }
 
-/// The appends that a `get` found in an epoch, beyond a number found there before.
+/// Appends that a `get` found in an epoch, beyond a number found there before.
 struct Chained<'a> {
     epoch: usize,
     shown: usize,
@@ -164,13 +166,13 @@ struct Chained<'a> {
     get: CallIndex,
 }
 
-/// The calls that a `get` found.
+/// Calls that explain the return of a `get`.
 enum EpochSource {
-    /// Those of an epoch: a number found there before, and further appends.
+    /// Calls of one epoch: a number of appends found there before, and further appends.
     Of { epoch: usize, shown: usize, further: Vec<usize> },
-    /// No calls fit its return.
+    /// No calls explain the return.
     Nothing,
-    /// Several sets of calls fit its return.
+    /// Several sets of calls explain the return.
     Several,
 }
 
@@ -230,7 +232,8 @@ impl Reading<'_, '_> {
         }
         self.add_unread(&mut epochs, &found);
         let arranged = self.arrange(epochs)?;
-        // The calls that were left out may change this, but could not have helped.
+        // The calls that were left out may affect this result, but could not have made the history
+        // linearizable.
         match several {
             Some(value) if arranged.is_ok() => {
                 Err(Unsuitable::NotDifferentiated { value: calls.value(value).clone() })
@@ -320,10 +323,10 @@ impl Reading<'_, '_> {
             }
         };
         let (base, shown, further) = match made {
-            Made::Of { base, shown, further } => (base, shown, further),
-            Made::Nohow => return Ok(EpochSource::Nothing),
-            Made::Ambiguously if pieces.is_repeated => return Ok(EpochSource::Several),
-            Made::Ambiguously => return Err(Unsuitable::Ambiguous { value: read.clone() }),
+            Composition::Unique { base, shown, further } => (base, shown, further),
+            Composition::Impossible => return Ok(EpochSource::Nothing),
+            Composition::Several if pieces.is_repeated => return Ok(EpochSource::Several),
+            Composition::Several => return Err(Unsuitable::Ambiguous { value: read.clone() }),
         };
         if !pieces.is_repeated {
             return Ok(EpochSource::Of { epoch: Epoch::of(base), shown, further });
@@ -332,7 +335,7 @@ impl Reading<'_, '_> {
     }
 
     /// Returns the calls that a `get` found if values are put or appended more than once, so that
-    /// only time tells the calls apart.
+    /// only their times distinguish equal calls.
     fn source_by_time(
         &self,
         pieces: &Pieces<'_>,
@@ -353,7 +356,7 @@ impl Reading<'_, '_> {
                 }
             }
         };
-        // For each text its appends, those first that come last.
+        // Appends of each text; the earliest is last in its list.
         let mut left: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for &first in further {
             left.entry(first).or_default().push(first);
@@ -387,15 +390,15 @@ impl Reading<'_, '_> {
         EpochSource::Of { epoch: Epoch::of(base), shown: 0, further: further.collect() }
     }
 
-    /// Checks whether a `get` may have found the value of a call: it started in time, and was not
-    /// overwritten too early.
+    /// Checks whether a `get` may have found the value of a call: the call started before the `get`
+    /// ended, and was not certainly overwritten before the `get` started.
     fn may_find(&self, get: CallIndex, write: CallIndex) -> bool {
         let is_over = |by: CallIndex| self.intervals.end(write) < self.intervals.start(by);
         self.intervals.start(write) < self.intervals.end(get)
             && !self.overwriter(get).is_some_and(is_over)
     }
 
-    /// Returns the `put` that started last of those that ended before a `get`.
+    /// Returns the last-starting `put` among those that ended before a `get` started.
     fn overwriter(&self, get: CallIndex) -> Option<CallIndex> {
         self.overwriters.of(get, self.intervals)
     }
@@ -427,7 +430,7 @@ impl Reading<'_, '_> {
     /// starts.
     fn order(&self, epoch: &Epoch) -> Result<Vec<CallIndex>, Violation> {
         let mut order: Vec<CallIndex> = epoch.put.into_iter().collect();
-        // Among the calls before, the one that starts last.
+        // Of the calls before this one, the call that starts last.
         let mut last = epoch.put;
         let later = |last: Option<CallIndex>, place: CallIndex| {
             last.into_iter().chain([place]).max_by_key(|&place| self.intervals.start(place))
@@ -462,8 +465,8 @@ impl Reading<'_, '_> {
         Ok(order)
     }
 
-    /// Returns some calls of an epoch, with a `get` that found all of them if they are related only
-    /// by it.
+    /// Returns the given calls of an epoch; if only a `get` relates them, adds a `get` that found
+    /// all of them.
     fn bound(&self, epoch: &Epoch, some: impl IntoIterator<Item = CallIndex>) -> Vec<CallIndex> {
         let mut some: Vec<CallIndex> = some.into_iter().collect();
         some.sort_unstable();
@@ -517,13 +520,13 @@ impl Reading<'_, '_> {
         Violation { pattern, core }
     }
 
-    /// Checks whether a call is a `get`: it has a key and no more.
+    /// Checks whether a call is a `get`: its only argument is a key.
     fn is_get(&self, place: CallIndex) -> bool {
         self.calls.args(place).len() == 1
     }
 }
 
-/// Checks whether a returned value may begin with a value that was put.
+/// Checks whether a returned value begins with a value that was put.
 fn begins_with(read: &Value, put: &Value) -> bool {
     match (read, put) {
         (Value::Str(read), Value::Str(put)) => read.starts_with(&**put),

@@ -1,6 +1,6 @@
-//! Two segment trees: minimum with search, and the number of zones that cover each cell.
+//! Two segment trees: a minimum with search, and the number of zones that cover each cell.
 
-/// A table of numbers that finds the first one below a bound in a range; O(log n) each.
+/// Table of numbers; finds the first number below a bound in a range in O(log n).
 pub(super) struct Least {
     size: usize,
     least: Vec<u32>,
@@ -31,7 +31,7 @@ impl Least {
         if from >= to {
             return None;
         }
-        // Up along the right-hand neighbours, then down to the first leaf.
+        // Goes up along the right-hand neighbours, then down to the first leaf.
         let mut node = self.size + from;
         while self.least[node] >= bound {
             while node % 2 == 1 {
@@ -55,12 +55,12 @@ impl Least {
 /// Cover count of each cell; a cell whose count drops to 0 is reported once.
 pub(super) struct Coverage {
     size: usize,
-    /// Minimum below each node, without the amounts added at its ancestors.
+    /// Minimum below each node, without the amounts added at the node's ancestors.
     least: Vec<i64>,
     added: Vec<i64>,
 }
 
-/// A count that no cell reaches, for a cell that was reported already.
+/// Count of a cell that was reported already, so large that the cell is never reported again.
 const FOUND: i64 = i64::MAX / 4;
 
 impl Coverage {

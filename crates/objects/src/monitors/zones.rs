@@ -16,10 +16,11 @@
 //! Korach).
 //!
 //! *Only if*: throughout a forward zone its group is in progress, since one of its calls has its
-//! point before and another after. *If*: take the forward zones in order of time, and place each
-//! backward zone at its start or, if that lies in a forward zone, directly after that zone's end,
-//! which is still in the backward zone. For two groups in this order, every start in the first is
-//! before every end in the second, so no call of the second must precede one of the first.
+//! point before the zone and another one after it. *If*: take the forward zones in order of time,
+//! and place each backward zone at its start or, if that lies in a forward zone, directly after
+//! that zone's end, which is still in the backward zone. For two groups in this order, every start
+//! in the first is before every end in the second, so no call of the second must precede one of the
+//! first.
 //!
 //! Cost: O(n log n) for the sort.
 
@@ -30,7 +31,7 @@ use crate::calls::CallIndex;
 /// The zone of a group of calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Zone {
-    /// First end and its call; none if the group began before all calls.
+    /// First end and its call; no call if the group began before all calls.
     first_end: (i64, Option<CallIndex>),
     /// Last start and its call.
     last_start: (i64, Option<CallIndex>),
@@ -80,7 +81,8 @@ pub(super) fn arrange(zones: &[Zone]) -> Result<Vec<usize>, (Pattern, usize, usi
             return Err((Pattern::TwoValuesAtOnce, pair[0], pair[1]));
         }
     }
-    // Position of each group: a rank, possibly after the forward zone that ends there.
+    // Position of each group: a rank, and whether the group comes after the forward zone that ends
+    // there.
     let mut keyed: Vec<((i64, bool), usize)> = Vec::with_capacity(zones.len());
     for (i, zone) in zones.iter().enumerate() {
         if zone.is_forward() {
@@ -100,7 +102,7 @@ pub(super) fn arrange(zones: &[Zone]) -> Result<Vec<usize>, (Pattern, usize, usi
     Ok(keyed.into_iter().map(|(_, i)| i).collect())
 }
 
-/// A rank that leaves room before the first.
+/// Converts a rank to a wider type, which has values before the first rank.
 fn rank(rank: u32) -> i64 {
     if rank == NEVER { i64::MAX } else { i64::from(rank) }
 }

@@ -109,14 +109,14 @@ impl Latest {
 pub(super) struct Clusters {
     /// The cluster of each value that may be read.
     known: FxHashMap<Value, WriteState>,
-    /// By first end.
+    /// Clusters by first end.
     returned: Vec<Cluster>,
-    /// The latest of the clusters up to each.
+    /// Latest cluster of each prefix of `returned`.
     latest: Vec<Latest>,
     running: FxHashMap<RunningId, (i64, Access)>,
     /// The indeterminate writes by time; some may have been read since.
     lost: VecDeque<(Value, RunningId)>,
-    /// How many of these are unread.
+    /// Number of unread writes among `lost`.
     unread: usize,
     given_up: u64,
     clock: i64,

@@ -20,18 +20,18 @@ use super::{INDETERMINATE_ALWAYS_KEPT, OnlineError, RunningId};
 /// A collection judged by two engines.
 pub(super) struct Collection {
     object: Arc<dyn Object>,
-    /// `None` once there were too many.
+    /// `None` after configurations were abandoned because there were too many.
     configurations: Option<Configurations>,
-    /// `None` once the log did not support a call.
+    /// `None` after the log was abandoned because it did not support a call.
     log: Option<CallLog>,
-    /// The limit of indeterminate calls for configurations.
+    /// Largest number of indeterminate calls that configurations keep.
     few: usize,
-    /// The limit of configurations, for an error.
+    /// Largest number of configurations, for an error.
     limit: usize,
 }
 
 impl Collection {
-    /// Starts with nothing called; `None` if the object is not such a collection.
+    /// Starts without calls; `None` if the object is not a queue, stack or priority queue.
     pub(super) fn new(object: &Arc<dyn Object>, most: usize, limit: usize) -> Option<Self> {
         Some(Collection {
             object: Arc::clone(object),
@@ -94,7 +94,8 @@ impl Engine for Collection {
         if completed == Completed::Explained
             && let Some(log) = self.log.as_mut().filter(|log| log.is_large())
         {
-            // The configurations show that all is right; the log drops old calls.
+            // The configurations explain every return; the log is checked so that it drops old
+            // calls.
             let is_suitable = log.check().is_some() && log.check_length().is_ok();
             self.log = self.log.take().filter(|_| is_suitable);
         }
@@ -144,7 +145,7 @@ impl Engine for Collection {
     }
 
     fn is_initial(&self) -> bool {
-        // The log may hold calls that have returned.
+        // The log may hold calls that have already returned.
         false
     }
 

@@ -1,6 +1,6 @@
 //! The configurations that explain the calls of an object or of a part of it.
 //!
-//! Four rules keep them few.
+//! Four rules reduce their number:
 //! - A running call that changes nothing, such as a lookup or an attempt to take a held lock, needs
 //!   no choice: a configuration stores every value that the call could have returned so far, and is
 //!   dropped in favour of one that differs only in storing more. Values that all configurations
@@ -679,8 +679,7 @@ impl Open {
 }
 
 impl Configuration {
-    /// Checks whether everything that the other configuration explains in the future, this one
-    /// explains too.
+    /// Checks whether this configuration explains every future that the other one explains.
     fn is_as_good_as(&self, other: &Configuration) -> bool {
         let has_all = |(more, less): (&(_, Vec<ValueId>), &(_, Vec<ValueId>))| {
             less.1.iter().all(|value| more.1.binary_search(value).is_ok())

@@ -7,8 +7,8 @@ use super::{OnlineError, RunningId};
 
 /// An engine that judges the calls of an object, or of one part of it, online.
 ///
-/// An engine that does not support a call hands over to the next one: it returns [`Taken::No`], and
-/// its past is passed to the next engine as a few calls ([`calls`](Engine::calls)).
+/// If an engine does not support a call, it returns [`Taken::No`], and the next engine receives its
+/// past as a few equivalent calls ([`calls`](Engine::calls)).
 pub(super) trait Engine {
     /// Adds a call, if this engine supports it.
     fn invoke(&mut self, id: RunningId, call: &Incoming<'_>) -> Taken;
@@ -88,7 +88,7 @@ pub(super) enum Taken {
     No,
 }
 
-/// The judgement of an engine on a return.
+/// The result of an engine for a return.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Completed {
     /// The return is explained, or will be judged later.
@@ -96,7 +96,7 @@ pub(super) enum Completed {
     /// The return of a call is not explained.
     Unexplained {
         call: RunningId,
-        /// A few values that it could have returned.
+        /// A few values that the call could have returned.
         possible: Vec<Value>,
         /// Number of configurations that explained the past before this return.
         configurations: usize,

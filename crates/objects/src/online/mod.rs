@@ -79,7 +79,7 @@ impl Default for OnlineOptions {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RunningId(u64);
 
-/// Why a call was rejected, or why there is no verdict.
+/// Reason why a call was rejected, or why there is no verdict.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OnlineError {
     /// The object has no such call.
@@ -173,7 +173,7 @@ pub struct Online {
     returns: u64,
     /// The id of the next call.
     next: u64,
-    /// The most configurations that a part has had.
+    /// Largest number of configurations that a part has had.
     most: usize,
 }
 
@@ -387,11 +387,11 @@ impl Online {
         Ok(())
     }
 
-    /// Takes the return of a call, with the recorded value; returns what is wrong if nothing explains
-    /// it.
+    /// Processes the return of a call with its recorded value; reports a violation if nothing
+    /// explains it.
     ///
-    /// After a return that nothing explains there is nothing to judge by, and the part starts again
-    /// with what is running; where there are no configurations, nothing more is said.
+    /// After a violation no past remains to judge by: the part starts again with the running calls,
+    /// and an engine without configurations reports nothing further.
     pub fn complete(
         &mut self,
         id: RunningId,
@@ -416,8 +416,9 @@ impl Online {
         self.report(completed, name)
     }
 
-    /// Has the engine of a part judge a return. If there are too many configurations, indeterminate
-    /// calls are given up, and calls that have been running for long count as such, one by one.
+    /// Passes a return to the engine of a part. If there are too many configurations, indeterminate
+    /// calls are given up, and calls that have been running for long count as indeterminate, one by
+    /// one.
     fn judge(
         &mut self,
         id: RunningId,
@@ -446,7 +447,7 @@ impl Online {
         }
     }
 
-    /// Turns what an engine says into what is reported.
+    /// Converts the result of an engine to the result that is reported.
     fn report(
         &self,
         completed: Completed,
@@ -466,7 +467,7 @@ impl Online {
         }
     }
 
-    /// Adds the calls that an engine gave up to those of all.
+    /// Adds the calls that an engine gave up to the total.
     fn note_given_up(&mut self, name: &Option<Value>) {
         if let Some(PartState::Active(engine)) = self.parts.get_mut(name) {
             let given_up = engine.take_given_up();
@@ -477,8 +478,8 @@ impl Online {
         }
     }
 
-    /// Drops a part that is as it was at first, and of a key in which nothing may still take effect
-    /// everything but what it holds.
+    /// Drops a part in its initial state. Reduces an idle key, for which no call may still take
+    /// effect, to its value.
     fn forget_idle(&mut self, name: &Option<Value>) {
         let is_one_of_many = self.parts.len() > PARTS_KEPT_ACTIVE;
         let Some(PartState::Active(engine)) = self.parts.get(name) else { return };
@@ -517,7 +518,7 @@ impl Online {
         (self.returns - running.since > RETURNS_UNTIL_HUNG).then_some(id)
     }
 
-    /// Takes the end: judges the returns that are not judged yet.
+    /// Ends the stream: judges the returns that are not judged yet.
     pub fn finish(&mut self) -> Result<Option<Inexplicable>, OnlineError> {
         let Some(PartState::Active(engine)) = self.parts.get_mut(&None) else { return Ok(None) };
         let completed = engine.finish()?;
@@ -525,8 +526,8 @@ impl Online {
         self.report(completed, None)
     }
 
-    /// Counts the last returns that are not judged yet: after many calls that overlap, returns are
-    /// judged several at a time.
+    /// Returns the number of the last returns that are not judged yet: after many calls that
+    /// overlap, returns are judged several at a time.
     pub fn unjudged(&self) -> usize {
         match self.parts.get(&None) {
             Some(PartState::Active(engine)) => engine.unjudged(),
@@ -534,7 +535,7 @@ impl Online {
         }
     }
 
-    /// Takes that a call had no effect.
+    /// Records that a call had no effect.
     pub fn fail(&mut self, id: RunningId) -> Result<(), OnlineError> {
         if self.overdue.remove(&id) {
             return Ok(());
@@ -569,7 +570,8 @@ impl Online {
         Ok(())
     }
 
-    /// Gives up the first indeterminate calls of a part until so many different ones are left.
+    /// Gives up the oldest indeterminate calls of a part until at most `most` different ones are
+    /// left.
     fn keep_indeterminate(&mut self, name: &Option<Value>, most: usize) {
         if let Some(PartState::Active(engine)) = self.parts.get_mut(name) {
             engine.keep_indeterminate(most);
@@ -577,7 +579,7 @@ impl Online {
         self.note_given_up(name);
     }
 
-    /// Asserts, in debug builds, what always holds for the engine of a part, if that is small.
+    /// Asserts, in debug builds, the invariants of a part's engine, if it is small.
     fn check_invariants(&self, name: &Option<Value>) {
         if cfg!(debug_assertions)
             && let Some(PartState::Active(engine)) = self.parts.get(name)
@@ -587,7 +589,7 @@ impl Online {
         }
     }
 
-    /// Returns how much is kept.
+    /// Returns the amount of stored data.
     pub fn size(&self) -> OnlineSize {
         let sum =
             |of: fn(EngineSize) -> usize| self.parts.values().map(|part| of(part.size())).sum();

@@ -1,4 +1,4 @@
-//! What the tests share: small histories of calls, made by chance or one after the other.
+//! Shared code of the tests: small histories of calls, random or given call by call.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use consistory_history::{
@@ -6,7 +6,7 @@ use consistory_history::{
 };
 use consistory_spec::Object;
 
-/// A generator of numbers that is the same everywhere (splitmix64).
+/// A portable random number generator (splitmix64).
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
@@ -31,15 +31,15 @@ impl Chance {
     }
 }
 
-/// A call that is to be recorded.
+/// A call to be recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     pub(crate) session: usize,
     pub(crate) method: String,
     pub(crate) args: Vec<Value>,
-    /// `None` if it was not recorded.
+    /// Return value; `None` if it was not recorded.
     pub(crate) returns: Option<Value>,
-    /// `None` in a history without times.
+    /// Start and end; `None` in a history without times.
     pub(crate) time: Option<Interval>,
     pub(crate) status: Status,
 }
@@ -58,7 +58,7 @@ pub(crate) fn history(calls: &[Recorded]) -> History {
     b.finish().unwrap()
 }
 
-/// Shows a history, for a failing test.
+/// Formats a history for the message of a failing test.
 pub(crate) fn shown(history: &History) -> String {
     let op = |op: OpId| {
         let time = history.time(op).map_or(String::new(), |t| {
@@ -69,7 +69,7 @@ pub(crate) fn shown(history: &History) -> String {
     history.ops().map(op).collect::<Vec<_>>().join("\n")
 }
 
-/// The calls that random histories of an object are made of.
+/// Returns the calls that occur in random histories of an object.
 pub(crate) fn alphabet(object: &str) -> Vec<(&'static str, Vec<Value>)> {
     let int = Value::Int;
     let text = |s: &str| Value::Str(s.into());
@@ -152,20 +152,20 @@ pub(crate) fn alphabet(object: &str) -> Vec<(&'static str, Vec<Value>)> {
     }
 }
 
-/// How a random history is made.
+/// Parameters of a random history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) operations: usize,
     pub(crate) sessions: usize,
     pub(crate) is_timed: bool,
-    /// One in so many operations is pending; 0 for none.
+    /// One in this number of operations is pending; 0 for none.
     pub(crate) pending: usize,
-    /// One in so many returns is another's; 0 for none.
+    /// One in this number of returns is that of another call; 0 for none.
     pub(crate) wrong: usize,
 }
 
-/// Builds a random history: calls take effect at some moment of their interval, on an object of
-/// which each session may see a random part only.
+/// Builds a random history: each call takes effect at some time in its interval, on an object of
+/// which each session may see only a random part.
 pub(crate) fn random(
     object: &dyn Object,
     name: &str,
@@ -178,7 +178,7 @@ pub(crate) fn random(
     for _ in 0..shape.operations {
         let session = chance.below(shape.sessions);
         let (method, args) = chance.pick(&alphabet).clone();
-        // Few different times, so that operations meet now and then.
+        // Few different times, so that some operations meet.
         let start = clocks[session] + chance.below(3) as i64;
         let end = start + chance.below(4) as i64;
         clocks[session] = end;
@@ -205,7 +205,7 @@ pub(crate) fn random(
         let mut state = object.initial();
         let mut is_possible = true;
         for &j in &effects {
-            // Now and then something is overlooked.
+            // Occasionally an effect is missed.
             if !chance.one_in(6) {
                 let call = &calls[j].1;
                 is_possible &= object.invoke(&mut state, &call.method, &call.args).is_some();

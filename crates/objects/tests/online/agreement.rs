@@ -1,4 +1,4 @@
-//! Random streams against the record, as a table.
+//! Random streams are judged like their complete records; the cases are a table.
 
 use consistory_generate::{ObjectWorkload, SharedObject, generate_calls};
 use consistory_history::{History, OpId};
@@ -6,32 +6,32 @@ use consistory_objects::{OnlineError, OnlineOptions};
 
 use super::watching::{check, decide, watch_until, workload};
 
-/// What random streams are like, and what is expected of them.
+/// Shape of random streams, and the expected results.
 struct Row {
     name: &'static str,
     objects: &'static [SharedObject],
     seeds: u64,
-    /// Sessions and operations, of a seed.
+    /// Number of sessions and of operations, for a given seed.
     size: fn(u64) -> (u32, u32),
     read_shares: &'static [f64],
     pending_shares: &'static [f64],
     plants: &'static [usize],
     distance: u32,
     options: fn(SharedObject, u64) -> OnlineOptions,
-    /// After how many events it is noticed that a call does not return.
+    /// Numbers of events after which a call that does not return is recorded as such.
     noticed: &'static [Option<usize>],
     expected: Expected,
-    /// The fewest streams that are right and that are wrong, and the most without a verdict.
+    /// Least number of consistent and of violating streams, and largest number without a verdict.
     counts: (usize, usize, usize),
 }
 
-/// What the first wrong return must be.
+/// Expected first wrong return.
 enum Expected {
-    /// That of the search on every prefix.
+    /// The one that the search on every prefix finds.
     Checked,
-    /// That of the polynomial decider on every prefix.
+    /// The one that the polynomial decider on every prefix finds.
     Decided,
-    /// Any, if the search on every prefix finds one too: some returns are ignored.
+    /// Any, provided that the search on every prefix finds one too: some returns are ignored.
     SomeIfChecked,
 }
 
@@ -67,7 +67,7 @@ const TABLE: &[Row] = &[
         expected: Expected::Checked,
         counts: (150, 150, 30),
     },
-    // With one configuration allowed, the log of calls judges alone.
+    // With one configuration allowed, only the log of calls judges.
     Row {
         name: "collections without configurations",
         objects: COLLECTIONS,
@@ -82,7 +82,7 @@ const TABLE: &[Row] = &[
         expected: Expected::Checked,
         counts: (60, 60, 120),
     },
-    // A removal that does not return is given an element as soon as that is certain.
+    // A removal that does not return is assigned an element as soon as one is certain.
     Row {
         name: "queues with lost calls",
         objects: &[Queue],
@@ -97,7 +97,7 @@ const TABLE: &[Row] = &[
         expected: Expected::Decided,
         counts: (800, 300, 900),
     },
-    // However late it is noticed that calls do not return, the verdict is the same.
+    // The verdict does not depend on when a call is recorded as not returning.
     Row {
         name: "lost calls",
         objects: &SharedObject::ALL,
@@ -144,7 +144,7 @@ const TABLE: &[Row] = &[
         expected: Expected::Checked,
         counts: (60, 40, 140),
     },
-    // Where calls are given up, nothing is called wrong that is not, and nothing right.
+    // If calls are given up, neither a wrong violation nor a wrong "consistent" is reported.
     Row {
         name: "calls that are given up",
         objects: &SharedObject::ALL,

@@ -1,4 +1,4 @@
-//! What is kept stays bounded, and what is said at the limits.
+//! The amount of stored data stays bounded; tests of the errors at the limits.
 
 use consistory_generate::{ObjectWorkload, SharedObject, generate_calls};
 use consistory_history::{OpId, Value};
@@ -89,7 +89,7 @@ fn what_is_kept_stays_bounded() {
         (SharedObject::Stack, 2, 2000),
         (SharedObject::PriorityQueue, 4, 300),
     ] {
-        // More is taken out than put in, so that the object itself stays small.
+        // More elements are removed than inserted, so that the object itself stays small.
         let workload = ObjectWorkload {
             operations: 20_000,
             sessions,
@@ -155,7 +155,8 @@ fn a_call_that_failed_took_no_effect_and_one_that_is_lost_may_have() {
     assert_eq!((size.running, size.pending), (0, 0), "it is known to have happened");
 }
 
-/// What was seen of a call that failed was the doing of one that is lost, or of nobody.
+/// An effect that was attributed to a failed call is due to an indeterminate call, or is a
+/// violation.
 #[test]
 fn a_call_that_failed_may_turn_out_to_be_needed() {
     for is_lost in [true, false] {
@@ -180,8 +181,8 @@ fn a_call_that_failed_may_turn_out_to_be_needed() {
     }
 }
 
-/// Of very many calls that never return the first ones are given up, and only what may be their doing
-/// is undecided.
+/// If very many calls never return, the first ones are given up, and only violations that they
+/// might explain are undecided.
 #[test]
 fn very_many_lost_calls_are_bounded() {
     let lose = |online: &mut Online, method: &str, i: i64| {
@@ -229,7 +230,7 @@ fn very_many_lost_calls_are_bounded() {
         let id = online.invoke("contains", vec![Value::Int(i)]).unwrap();
         online.complete(id, Some(Value::Bool(truth)))
     };
-    // It may have been added by the time that it was given up, but not after.
+    // The call may have taken effect before it was given up, but not later.
     assert_eq!(contains(&mut online, 9, false), Ok(None));
     assert_eq!(contains(&mut online, 9, true), Err(OnlineError::GivenUp { calls: 10 }));
     assert_eq!(contains(&mut online, 10, false), Ok(None));
@@ -250,7 +251,7 @@ fn limits_and_mixed_parts_are_errors() {
     let mixed = online.invoke("size", vec![]);
     assert_eq!(mixed, Err(OnlineError::Whole { method: "size".into() }));
 
-    // If a call concerns all of the object from the start, so do the others.
+    // If a call concerns the whole object from the start, the object is judged as a whole.
     let mut online = Online::new(find("set").unwrap(), OnlineOptions::default());
     let size = online.invoke("size", vec![]).unwrap();
     let add = online.invoke("add", vec![Value::Int(1)]).unwrap();

@@ -1,4 +1,4 @@
-//! Engines that fall back on others, and parts that are left alone.
+//! Engines fall back on other engines, and idle parts are reduced.
 
 use consistory_history::{Action, Call, Details, HistoryBuilder, Interval, Value};
 use consistory_objects::{Online, OnlineError, OnlineOptions};
@@ -6,7 +6,7 @@ use consistory_spec::find;
 
 use super::watching::{check, watch_until};
 
-/// Counters with every method, and many lost calls.
+/// Counters with every method, and many indeterminate calls.
 #[test]
 fn counters_are_judged_by_configurations() {
     let (mut fine, mut wrong) = (0, 0);
@@ -19,7 +19,7 @@ fn counters_are_judged_by_configurations() {
         let mut b = HistoryBuilder::new();
         let mut value = 0;
         for i in 0..16 {
-            // Each takes effect at 10 times its number.
+            // Each call takes effect at time 10 times its number.
             let (start, end) = (10 * i - below(25) as i64, 10 * i + 1 + below(25) as i64);
             let is_lost = below(4) == 0;
             let by = below(5) as i64 - 2;
@@ -64,7 +64,7 @@ fn counters_are_judged_by_configurations() {
     assert!(fine > 100 && wrong > 100, "{fine} {wrong}");
 }
 
-/// What is kept of keys that are left alone is what they hold, with a lost call here and there.
+/// The stored value of an idle key is kept, with a few indeterminate calls.
 #[test]
 fn keys_that_are_left_alone_are_not_forgotten() {
     for object in ["kv", "map", "set"] {
@@ -90,8 +90,8 @@ fn keys_that_are_left_alone_are_not_forgotten() {
     }
 }
 
-/// A register whose values come again, or that is called otherwise, is judged by configurations from
-/// then on, and so are the keys of a store; what happened before is not forgotten.
+/// A register whose values repeat, or that receives other calls, is judged by configurations from
+/// then on, and so are the keys of a store; its past is not forgotten.
 #[test]
 fn registers_may_turn_out_to_be_none() {
     let (mut fine, mut wrong) = (0, 0);
@@ -101,7 +101,7 @@ fn registers_may_turn_out_to_be_none() {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_041);
             (random >> 33) % bound
         };
-        // Calls of few values, each of which takes effect at once, or of which the return is wrong.
+        // Calls with few values; each takes effect at once, or has a wrong return.
         let is_store = seed % 2 == 0;
         let values = 2 + below(12) as i64;
         let mut b = HistoryBuilder::new();

@@ -1,5 +1,5 @@
-//! Calls that are judged as they come have the same first wrong return as the record, at every return;
-//! and what is kept stays bounded.
+//! Calls judged online have the same first wrong return as the complete record, at every return,
+//! and the amount of stored data stays bounded.
 
 mod agreement;
 mod bounds;

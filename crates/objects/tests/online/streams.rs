@@ -7,33 +7,33 @@ use rustc_hash::FxHashMap;
 
 use super::watching::{called, check};
 
-/// How a call of a small stream ends.
+/// The end of a call of a small stream.
 #[derive(Clone, Debug)]
 enum Ends {
     Returns(Option<Value>),
-    /// Nobody knows, and that is said.
+    /// The outcome is recorded as unknown.
     Info,
-    /// Nothing is said any more.
+    /// No end is recorded.
     Never,
 }
 
-/// A call that may be part of a small stream.
+/// A call that may be part of a small stream, with its end.
 type SmallCall = (&'static str, Vec<Value>, Ends);
 
-/// Lists a method's calls: each return, and those that never return.
+/// Lists a method's calls: one with each return, and those that never return.
 fn small_calls(method: &'static str, args: &[i64], returns: &[Option<Value>]) -> Vec<SmallCall> {
     let args: Vec<Value> = args.iter().copied().map(Value::Int).collect();
     let ends = returns.iter().cloned().map(Ends::Returns).chain([Ends::Info, Ends::Never]);
     ends.map(|end| (method, args.clone(), end)).collect()
 }
 
-/// Lists the ways in which calls may overlap: for each event its call, in the order of calls.
+/// Lists the ways in which calls may overlap: the call of each event, in the order of calls.
 fn overlaps(calls: usize) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new()];
     for call in 0..calls {
         let mut more = Vec::new();
         for events in &all {
-            // After the call before it, wherever that may be.
+            // A call's start comes after the start of the call before it.
             let first = call.checked_sub(1).map_or(0, |before| {
                 events.iter().position(|&e| e == before).map_or(0, |at| at + 1)
             });
@@ -51,7 +51,8 @@ fn overlaps(calls: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Feeds a small stream, and gives the first return that nothing explains; and the history of it.
+/// Feeds a small stream to the online decider; returns the first return that nothing explains, and
+/// the stream's history.
 fn feed(
     object: &str,
     calls: &[&SmallCall],
@@ -191,7 +192,7 @@ fn watching_agrees_with_checking_on_all_small_streams() {
                                 None => fine += 1,
                             }
                         }
-                        // A value is put in twice.
+                        // A value is inserted twice.
                         Err(OnlineError::TooMany { .. }) if limit == 1 => unknown += 1,
                         Err(error) => panic!("{object}: {calls:?} {overlap:?}: {error}"),
                     }

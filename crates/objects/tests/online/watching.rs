@@ -1,4 +1,4 @@
-//! Histories that are judged as they come, and the same judged from the record.
+//! Helpers that judge histories online, and again from the complete record.
 
 use consistory_generate::{ObjectWorkload, SharedObject};
 use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, OpId, Value};
@@ -10,7 +10,7 @@ use consistory_spec::{ObjectModel, find};
 use consistory_verdict::Verdict;
 use rustc_hash::FxHashMap;
 
-/// The starts and ends of a history's calls in the order of time.
+/// Returns the starts and ends of a history's calls in the order of time.
 pub(crate) fn events(history: &History) -> Vec<(i64, bool, OpId)> {
     let mut events: Vec<(i64, bool, OpId)> = Vec::new();
     for op in history.ops() {
@@ -29,8 +29,8 @@ pub(crate) fn values(history: &History, op: OpId) -> (&str, Vec<Value>, Option<V
     (&call.method, call.args.iter().map(value).collect(), call.returns.as_ref().map(value))
 }
 
-/// Judges a history as it comes; returns the first operation whose return nothing explains. It is
-/// noticed some events later that a call does not return, or never.
+/// Judges a history online; returns the first operation whose return nothing explains. That a call
+/// does not return is recorded some events later, or never.
 pub(crate) fn watch_until(
     history: &History,
     object: &str,
@@ -62,7 +62,7 @@ pub(crate) fn called(running: &FxHashMap<OpId, RunningId>, id: RunningId) -> OpI
     *running.iter().find(|(_, known)| **known == id).expect("it was called").0
 }
 
-/// Finds the first return at which the record so far is not linearizable.
+/// Finds the first return at which the recorded prefix is not linearizable.
 pub(crate) fn check(history: &History, object: &str) -> Option<OpId> {
     let model = ObjectModel::named("linearizability").unwrap();
     let events = events(history);
@@ -78,7 +78,7 @@ pub(crate) fn check(history: &History, object: &str) -> Option<OpId> {
     ends.into_iter().find(|&end| !is_fine(end)).map(|end| events[end].2)
 }
 
-/// Finds the same by the polynomial decider.
+/// Finds the same return by the polynomial decider.
 pub(crate) fn decide(history: &History, object: &str) -> Option<OpId> {
     let object = find(object).unwrap();
     let mut ends = events(history).into_iter().filter(|&(_, is_end, _)| is_end);
@@ -93,7 +93,7 @@ pub(crate) fn decide(history: &History, object: &str) -> Option<OpId> {
     first.map(|(_, _, op)| op)
 }
 
-/// Returns what was recorded up to a time.
+/// Returns the prefix recorded up to a time.
 pub(crate) fn prefix(history: &History, now: i64) -> History {
     let mut b = HistoryBuilder::new();
     for op in history.ops() {

@@ -1,7 +1,8 @@
 //! CCM and wCCM: convergent causal memory, decided from the views of all sessions together.
 //!
-//! CCM (Zennou et al., CAV 2019, section 3.2) puts the views of all sessions together, `hb = (union of
-//! all hb_o)+`, and asks that `po | wr | pww | rw[pww]` have no cycle, where `pww = (hb_WW | cf[hb])+`.
+//! CCM (Zennou et al., CAV 2019, section 3.2) takes the union of the views of all sessions,
+//! `hb = (union of all hb_o)+`, and requires that `po | wr | pww | rw[pww]` be acyclic, where
+//! `pww = (hb_WW | cf[hb])+`.
 //! Only the views are a fixpoint ([`crate::causal::views`]); each further step is one pass over all
 //! operations:
 //!
@@ -121,15 +122,14 @@ enum EdgeOrigin {
     Union(OrderEdge),
     /// A conflict that a layer's `hb` shows.
     Conflict(usize, OrderEdge),
-    /// A read of what is overwritten.
+    /// An anti-dependency: a write overwrites the source of a read.
     Overwritten(OrderEdge),
 }
 
-/// The edges that must have no cycle, each kind in one run: given, forced, union, conflicts,
-/// overwritten.
+/// The edges that must be acyclic, grouped by kind: given, forced, union, conflicts, overwritten.
 struct Edges {
     edges: Vec<OrderEdge>,
-    /// Where each run ends, in the order in which runs were put in.
+    /// End of each group, in the order in which the groups were added.
     runs: Vec<(usize, EdgeKind)>,
 }
 
@@ -186,7 +186,7 @@ impl Seen {
         let history = registers.history;
         let incoming = Incoming::new(&layer);
         let chains = layer.order.chains();
-        // The chains that read, by session.
+        // Chains that contain reads, by session.
         let mut reading: Vec<Vec<ChainId>> = vec![Vec::new(); history.session_count()];
         for chain in chains.ids() {
             let reads = |op: &OpId| registers.source[op.index()].get().is_some();
@@ -221,7 +221,7 @@ struct Convergent<'a> {
 #[derive(Default)]
 struct Derived {
     conflicts: Vec<OrderEdge>,
-    /// Latest writes before a write.
+    /// Edges from the latest writes before each write.
     union: Vec<OrderEdge>,
     overwritten: Vec<OrderEdge>,
 }
@@ -312,7 +312,7 @@ impl Convergent<'_> {
     ) -> Result<Derived, Stopped> {
         let size = self.registers.history.len();
         let layer = &self.layers[at].layer;
-        // A piece of work should not be shorter than the setup that it needs.
+        // A chunk of operations should take longer than its setup.
         let length = OPS_PER_BUDGET_CHECK.max(layer.segments.len());
         let pieces =
             in_parallel(size.div_ceil(length), worthy(self.registers.history, jobs), |chunk| {
@@ -376,8 +376,8 @@ impl Convergent<'_> {
         }
     }
 
-    /// Puts the readers of a write before the next write. The reason is the read that shows the
-    /// conflict of the two writes, or else the reader itself.
+    /// Puts the readers of a write before the next write. The reason of each edge is the read that
+    /// causes the conflict of the two writes or, without a conflict, the reader itself.
     fn put_readers_before(
         &self,
         overwritten: OpId,

@@ -1,4 +1,4 @@
-//! CM, causal memory: the view of each session has an order of its own.
+//! CM, causal memory: the view of each session is ordered separately.
 //!
 //! For a session p with operations o_0 .. o_m, `hb` of its last operation contains `hb` of every
 //! earlier one (Zennou, Lemma 4), so one relation per session is enough. The thesis saturates it as
@@ -57,13 +57,13 @@ const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 /// explanation.
 const EXPLAIN_ALL_MAX_OPS: usize = 2_000;
 
-/// For which operations o the relation `hb_o` is computed.
+/// Operations o for which the relation `hb_o` is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
     /// For the last operation of each session, which is enough (the thesis's CM_2).
     #[default]
     LastOperations,
-    /// For every operation, as the definition has it (CM_1): slower, the same verdict.
+    /// Every operation, as in the definition (CM_1): slower, with the same verdict.
     EveryOperation,
 }
 
@@ -90,7 +90,7 @@ struct View<'a> {
     forced: Vec<OrderEdge>,
 }
 
-/// Why the view of a session is contradictory.
+/// Reason why the view of a session is contradictory.
 enum Contradiction {
     /// `hb` is cyclic.
     Cycle,

@@ -65,7 +65,7 @@ pub(crate) struct Causal<'h> {
 }
 
 enum CausalState {
-    /// No causal model can hold.
+    /// No causal model holds.
     Refuted(Judgement),
     /// CC holds.
     Swept(Box<Swept>),
@@ -83,7 +83,7 @@ impl<'h> Causal<'h> {
     ) -> Result<Self, Stopped> {
         let registers = Registers::new(history, source);
         let state = match sweep(&registers, scope, budget)? {
-            // A read from a write later in its own session is a cycle with a name of its own.
+            // A read from a later write of its own session is a cycle with a pattern of its own.
             None => CausalState::Refuted(
                 future_read(&registers).unwrap_or_else(|| cyclic_co(&registers)),
             ),
@@ -214,8 +214,8 @@ impl<'h> Causal<'h> {
     }
 }
 
-/// Finds a read from a write later in its own session; among several, one with the fewest
-/// operations between them.
+/// Finds a read from a later write of its own session; of several, one with the fewest operations
+/// between the two.
 pub(crate) fn future_read(registers: &Registers<'_>) -> Option<Judgement> {
     let history = registers.history;
     let (read, write) = history

@@ -4,8 +4,8 @@
 //! cases:
 //!
 //! ```text
-//!   w' is w or before w         nothing to say
-//!   w before w' before r        r reads what was overwritten in its causal past (WriteCORead,
+//!   w' is w or before w         no constraint
+//!   w before w' before r        r reads a value overwritten in its causal past (WriteCORead,
 //!                               or WriteCOInitRead if w is the initial write)
 //!   w and w' are concurrent     w' must come before w wherever r's view counts: cf(w', w)
 //! ```

@@ -12,25 +12,25 @@
 //!   ───w3────w4────────w─────────w1────w2──────────r
 //! ```
 //!
-//! - *Between*: a write known to r may itself know w; then it overwrote w (WriteCORead, or
-//!   WriteCOInitRead if w is the initial write). Otherwise it must come before w, `cf`, although
-//!   the order has it after. If no read knows a write in between, the history is CC and the order
-//!   is an arbitration order, so the history is CCv as well.
-//! - *Around*: a write before w that r knows and w does not must also come before w. The current
-//!   order satisfies this, but a corrected order might not, so for CCv the nearest such writes are
-//!   listed.
+//! - *Between*: a write that r knows may itself know w; then it overwrote w (WriteCORead, or
+//!   WriteCOInitRead if w is the initial write). Otherwise it must come before w (`cf`), although
+//!   it is after w in the order of the sweep. If no read knows a write in between, the history is
+//!   CC and the order is an arbitration order, so the history is CCv as well.
+//! - *Around*: a write before w that r knows and w does not know must also come before w. The
+//!   current order satisfies this, but a corrected order might not, so for CCv the nearest such
+//!   writes are listed.
 //!
 //! [`Swept::arbitration`] sorts the operations again with all listed conflicts. A conflict that was
-//! not listed concerns a write that stood before w and was not near it. The new order is therefore
+//! not listed concerns a write that was before w and not near it. The new order is therefore
 //! correct unless a write has moved before a write of its key that was not near, which is checked
 //! while the order is built. If that happens, as with few variables or an order far from that of
 //! the run, all conflicts must be listed, as [`crate::causal::order`] does.
 //!
 //! # Cost
 //! One step per operation and per write in between, and one join of two clocks for each read that
-//! learns something. If many writes stand in between, the last write of each session is found by
-//! bisection instead, so that a read costs at most about sessions times a logarithm. Memory: one
-//! clock for each write that follows a read with new information.
+//! adds to its session's past. If many writes are in between, the last write of each session is
+//! found by bisection instead, so that a read costs at most about sessions times a logarithm.
+//! Memory: one clock for each write after a read that added to the past.
 
 use consistory_history::{KeyId, OpId, SessionId};
 use consistory_order::{Awaited, ChainId, take_turns};
@@ -41,11 +41,11 @@ use crate::registers::Registers;
 /// Number of writes before w that count as near.
 const NEAR_WRITES: u32 = 6;
 
-/// Histories of at least so many operations use longer turns: the next operations of a session have
-/// left the cache by its next turn, and are loaded one cache line at a time.
+/// Number of operations from which turns are longer: in a large history, the next operations of a
+/// session have left the cache by its next turn, and are loaded one cache line at a time.
 const LONG_TURN_MIN_OPS: usize = 20_000;
 
-/// Operations per turn in such a history.
+/// Operations per turn in a large history.
 const LONG_TURN_OPS: u32 = 4;
 
 /// Number of bad reads kept, from which the one with the shortest explanation is chosen.
@@ -54,12 +54,12 @@ const MAX_BAD_READS: usize = 4_096;
 const NO_ROW: u32 = u32::MAX;
 const NO_CONFLICT: u32 = u32::MAX;
 
-/// Which conflicts are listed.
+/// Conflicts that a sweep lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConflictScope {
     /// The conflicts that contradict the order of the sweep.
     Between,
-    /// These, and the conflicts between writes that are near each other.
+    /// Also the conflicts between writes that are near each other.
     Around,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Overwritten {
 struct Placed {
     /// Row of the write's clock, or `NO_ROW` before the write has been visited.
     row: u32,
-    /// Position among the visited writes of its key.
+    /// Index among the visited writes of its key.
     slot: u32,
     /// The last conflict that enters the write, or `NO_CONFLICT`.
     conflict: u32,
@@ -114,7 +114,7 @@ pub(crate) enum Arbitration {
     Order(Vec<OpId>),
     /// `po | wr | cf` has a cycle.
     Cyclic,
-    /// Conflicts that were not listed decide.
+    /// Unknown: conflicts that were not listed are decisive.
     Open,
 }
 
@@ -183,10 +183,10 @@ impl Swept {
     }
 }
 
-/// For each key, the slots of the old order whose writes are already in the new order.
+/// Slots of the old order, per key, whose writes are already in the new order.
 struct Fronts {
     near: u32,
-    /// For each key the first slot that is not yet used, with one bit per later slot.
+    /// First unused slot of each key, with one bit per later slot.
     fronts: Vec<(u32, u32)>,
 }
 
@@ -261,7 +261,7 @@ struct Lists {
     writes: Vec<At>,
 }
 
-/// An operation, by its session and its position there.
+/// An operation, as its session and its position there.
 #[derive(Clone, Copy, Debug)]
 struct At {
     session: u32,
@@ -343,7 +343,8 @@ impl<'r, T: Count> Sweep<'r, T> {
         let start = match self.swept.placed.get(source.index()) {
             Some(&Placed { row: NO_ROW, .. }) => return Err(source),
             Some(&Placed { row, slot, .. }) => {
-                // Read from the clock and not from the list, so that both memory loads run at once.
+                // The write comes from the clock and not from the list, so that both memory loads
+                // run in parallel.
                 let write = self.at(source);
                 self.join_past(at.session, write, row);
                 if self.swept.scope == ConflictScope::Around {
@@ -394,7 +395,7 @@ impl<'r, T: Count> Sweep<'r, T> {
         &self.rows[row as usize * self.width..]
     }
 
-    /// Lists the conflicts with the writes nearest before a source, which stands at `slot`.
+    /// Lists the conflicts with the writes nearest before a source, whose slot is `slot`.
     fn list_near_conflicts(&mut self, session: u32, key: KeyId, slot: u32, row: u32) {
         let source = self.writes.writes[slot as usize];
         let first = slot.saturating_sub(NEAR_WRITES).max(self.writes.starts[key.index()]);
@@ -407,7 +408,7 @@ impl<'r, T: Count> Sweep<'r, T> {
         }
     }
 
-    /// Checks the last write of each session that a read knows and that stands at or after `start`.
+    /// Checks the last write of each session that a read knows and whose slot is at least `start`.
     fn check_last_writes(&mut self, at: At, read: OpId, source: OpId, key: KeyId, start: u32) {
         let registers = self.registers;
         for &segment in registers.segments(key) {
@@ -426,8 +427,8 @@ impl<'r, T: Count> Sweep<'r, T> {
         }
     }
 
-    /// Records the conflict or bad read caused by a write that a read knows and that stands between
-    /// its source and the read.
+    /// Records the conflict or bad read caused by a write that a read knows and that is between its
+    /// source and the read.
     fn record_conflict(&mut self, read: OpId, source: OpId, write: At) {
         let op = self.op(write);
         let overwrote = self.registers.history.is_initial(source) || {
@@ -456,7 +457,7 @@ impl<'r, T: Count> Sweep<'r, T> {
 }
 
 impl At {
-    /// Returns whether a clock of another session knows the operation.
+    /// Checks whether a clock of another session contains the operation.
     #[inline]
     fn is_in<T: Count>(self, clock: &[T]) -> bool {
         clock[self.session as usize] > T::new(self.place)

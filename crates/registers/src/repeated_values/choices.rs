@@ -54,7 +54,7 @@ struct CaseFrame {
     closed: Vec<(OpId, CaseProof)>,
 }
 
-/// The refutation of a choice.
+/// Refutation of a choice.
 struct CaseProof {
     certificate: Certificate,
     pattern: Pattern,
@@ -63,13 +63,13 @@ struct CaseProof {
 /// A choice, partial or total.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice<'c> {
-    /// Source of each read, as far as it is determined or chosen.
+    /// Source of each read, if it is determined or chosen.
     pub(crate) source: &'c [Source],
-    /// The chosen ones among these sources.
+    /// Chosen sources, as `wr` pairs.
     pub(crate) wr: &'c [(OpId, OpId)],
     /// The writes chosen as the last of their keys.
     pub(crate) last: &'c [OpId],
-    /// Whether nothing is left to choose.
+    /// Whether every open read and key has been chosen.
     pub(crate) is_total: bool,
 }
 

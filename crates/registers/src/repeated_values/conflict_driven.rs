@@ -44,8 +44,8 @@ const BYTES_PER_CANDIDATE: u64 = 256;
 /// Largest number of times that a core is reduced.
 const CORE_ROUNDS: usize = 4;
 
-/// How much earlier than the read a candidate may be, as a share of the session, and still be
-/// preferred to every later one.
+/// Largest distance by which a candidate may be earlier than the read, as a share of the session,
+/// and still be preferred to every later one.
 const LATER_WRITE_PENALTY: f64 = 0.02;
 
 /// A search for sources.

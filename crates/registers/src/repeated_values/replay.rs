@@ -9,9 +9,9 @@
 //!
 //! | memory | a read of x may read from w when |
 //! | --- | --- |
-//! | causal | nothing in the session's past or w's overwrites w |
+//! | causal | no write in the session's past or w's past overwrites w |
 //! | convergent | w ran last of the writes of x in the session's past and w's |
-//! | per session | w is new to the session, or the last write of x that came to it |
+//! | per session | w is new to the session, or the last write of x that the session has received |
 //! | single | w is the last write of x |
 //!
 //! Each session and each write has a clock of its past. A step costs the number of candidates of a
@@ -130,9 +130,8 @@ impl<'h> Replay<'h> {
         (at < self.lengths[session]).then(|| self.history.op_at(SessionId::new(session), at))
     }
 
-    /// Chooses the session to continue: the one that reaches a write needed by a waiting read
-    /// soonest, else one at a write, else one at a read; among equals the one that has advanced
-    /// least.
+    /// Chooses the session to continue: the one that soonest reaches a write needed by a waiting
+    /// read, else one at a write, else one at a read; among equals the one that has advanced least.
     fn next_session(&self) -> Option<usize> {
         let mut soonest = vec![u32::MAX; self.heads.len()];
         for read in (0..self.heads.len()).filter_map(|s| self.head(s)) {

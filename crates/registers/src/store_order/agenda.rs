@@ -18,7 +18,7 @@ pub(crate) struct Agenda {
     /// Number of admitted operations.
     came: usize,
     words: Vec<u64>,
-    /// All words before the first index and from the second on are empty.
+    /// Range of word indices outside of which all words are zero.
     filled: (usize, usize),
 }
 

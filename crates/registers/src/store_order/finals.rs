@@ -1,11 +1,11 @@
 //! Final values: which write of a key must be the last.
 //!
 //! A final value constrains the store order like a read after all operations: the last write of the
-//! key has that value. If one write has it, all others of the key come before that write, and these
-//! pairs enter the saturated order like forced pairs. If several have it, the search over choices
-//! ([`crate::repeated_values::choices`]) also chooses the last one, and a refutation has a case for
-//! each. If none has it, the history is refuted. The initial write is the first of its key, so it
-//! is the last only if there is no other.
+//! key has that value. If only one write has the value, all others of the key come before that
+//! write, and these pairs enter the saturated order like forced pairs. If several writes have it,
+//! the search over choices ([`crate::repeated_values::choices`]) also chooses the last one, and a
+//! refutation has a case for each. If no write has it, the history is refuted. The initial write is
+//! the first of its key, so it is the last only if there is no other.
 //!
 //! The models apply only to histories in which no write of a key with a final value is
 //! indeterminate.

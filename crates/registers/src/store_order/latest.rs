@@ -1,12 +1,12 @@
 //! The latest writes of a key before an operation: the maximal ones among the writes before it.
 //!
-//! The rules of saturation ask for these again and again. In each chain only the last write before
-//! the operation matters, and a clock gives the position in the chain. Operations that are
-//! processed in sequence are close in time, so a cursor remembers for each segment the last write,
-//! the one before it, and the range of clock entries for which they are the last. Usually one of
-//! the two is the answer again, since some sessions learn of a new write sooner than others. The
+//! The rules of saturation ask for these writes again and again. In each chain only the last write
+//! before the operation matters, and a clock gives the position in the chain. Operations that are
+//! processed in sequence are close in time, so a cursor stores for each segment the last write, the
+//! one before it, and the range of clock entries for which they are the last. Usually one of the
+//! two is the next answer too, since some sessions receive a new write sooner than others. The
 //! cursors of a key are stored together, whatever the number of writes. The segment that held the
-//! latest write the last time is searched first, since that write is after most others.
+//! latest write in the previous search is searched first, since that write is after most others.
 
 use consistory_history::{KeyId, OpId};
 use consistory_order::{ChainId, Growth};
@@ -19,12 +19,12 @@ use crate::registers::{Segments, passed};
 pub(crate) struct Latest {
     /// A cursor for each segment.
     cursors: Vec<Cursor>,
-    /// The segment to search first, for each key.
+    /// Segment to search first, for each key.
     first: Vec<u32>,
     found: Vec<LatestWrite>,
-    /// The part of each column that is before a write already found.
+    /// Part of each column that is before a write already found.
     covered: Vec<u32>,
-    /// The writes that the last search found.
+    /// Writes that the last search found.
     pub(crate) writes: Vec<OpId>,
 }
 
@@ -51,7 +51,7 @@ struct LatestWrite {
 }
 
 impl Latest {
-    /// Starts with the segments of some chains and so many keys.
+    /// Builds the cursors for the segments of some chains and for `keys` keys.
     pub(crate) fn new(chains: &Chains, segments: &Segments, keys: usize) -> Self {
         let cursor = |number: usize| {
             let segment = segments.numbered(number);
@@ -176,7 +176,8 @@ impl Cursor {
     fn go(&mut self, segments: &Segments, number: usize, known: u32) {
         let places = segments.places(segments.numbered(number));
         let mut count = passed(places, known, self.passed as usize);
-        // The next position will be asked for again; there is a next write, just before `from`.
+        // The search will ask for the next position again; there is a next write, just before
+        // `from`.
         if known < self.from {
             count += 1;
         }

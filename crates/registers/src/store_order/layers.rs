@@ -1,6 +1,6 @@
 //! The part of program order that a memory preserves, as chains and clocks.
 //!
-//! Each model of this family asks for a store order `ww`, a total order of the writes of each
+//! Each model of this family requires a store order `ww`, a total order of the writes of each
 //! variable, that makes one or two relations acyclic (Zennou, thesis, Definitions 7 and 8). Such a
 //! relation is a [`Layer`]: the preserved part of program order, `wr`, and the edges derived from
 //! them.
@@ -14,14 +14,15 @@
 //!
 //! A read may overtake the writes before it in its session, so `ppo` has edges from the last read
 //! or barrier to the writes after it, and from the last write to a barrier (a fence or a
-//! read-modify-write). Of `poloc` nothing leaves its variable: the chains of different variables share
-//! the columns of the clocks, which are as wide as there are sessions.
+//! read-modify-write). No edge of `poloc` connects different variables: the chains of different
+//! variables share the columns of the clocks, which are as wide as there are sessions.
 //!
 //! Operations that do not count form a chain of their own without edges.
 //!
-//! The layers have a cycle from the start exactly if `po | wr` has one: a cycle enters a session by
-//! a read, and all later operations of the session follow the read in `ppo`. An order of `po | wr`
-//! therefore extends both layers, and the operations can be admitted in that order.
+//! The layers have a cycle from the start if and only if `po | wr` has one: a cycle enters a
+//! session by a read, and all later operations of the session follow the read in `ppo`. An order
+//! that extends `po | wr` therefore extends both layers, and the operations can be admitted in that
+//! order.
 
 use consistory_history::{OpId, SessionId};
 use consistory_order::{Awaited, ChainId, take_turns};
@@ -38,11 +39,12 @@ const NO_CHAIN: ChainId = ChainId(u32::MAX);
 /// The part of program order that a memory preserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
-    /// Everything: sequential consistency.
+    /// Preserves all of program order: sequential consistency.
     Sequential,
-    /// Everything except a write before a read: total store order.
+    /// Preserves all pairs except a write before a read: total store order.
     TotalStore,
-    /// The same, without the order of writes of different variables: partial store order.
+    /// Preserves all pairs except a write before a read or before a write of another variable:
+    /// partial store order.
     PartialStore,
 }
 
@@ -160,7 +162,7 @@ fn as_they_come(registers: &Registers<'_>) -> Option<Vec<OpId>> {
     are_all.then_some(order)
 }
 
-/// The writes of a session that reach memory in program order.
+/// Writes of a session that reach memory in program order.
 struct Buffer {
     chain: ChainId,
     /// The last of these writes.

@@ -146,7 +146,7 @@ enum Effort {
     Refute,
 }
 
-/// The inputs of judging a choice.
+/// Inputs for judging a choice.
 struct ChoiceCourt<'c> {
     history: &'c History,
     finals: &'c Finals,
@@ -157,8 +157,8 @@ struct ChoiceCourt<'c> {
 }
 
 impl ChoiceCourt<'_> {
-    /// Chooses everything that is open. If no choice is possible, returns the choices that a
-    /// refutation needs.
+    /// Chooses all open sources and last writes. If no choice is possible, returns the choices that
+    /// a refutation needs.
     fn choose(&self, candidates: &Candidates) -> Result<Result<Judgement, Core>, Stopped> {
         let ChoiceCourt { history, finals, model, budget, .. } = *self;
         let nothing = Choice { source: &candidates.source, wr: &[], last: &[], is_total: false };

@@ -28,7 +28,7 @@ pub(crate) fn assumptions(saturation: &Saturation<'_>) -> Vec<[OpId; 2]> {
 
 struct AssumedReasons<'s, 'a> {
     saturation: &'s Saturation<'a>,
-    /// The visited edges, by layer and index, and those still to be unfolded.
+    /// Visited edges, by layer and index.
     known: FxHashSet<(usize, EdgeId)>,
     open: Vec<(usize, EdgeId)>,
 }

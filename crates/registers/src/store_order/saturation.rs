@@ -8,20 +8,20 @@
 //!   w hb w'    then   r before w'     (rw: r would have read w' otherwise)
 //! ```
 //!
-//! A history is wSC if no cycle arises. The order is kept as chains and clocks and grows edge by
-//! edge. Per session, a rule looks only at the nearest write: the last one of x before r, since earlier
-//! ones follow by program order; and for a write w' the last w of each session before it, since the
-//! readers of an earlier w are before that one by the same rule. Only the maximal ones among the nearest
-//! writes matter; the rest follow by transitivity. An operation is looked at again when its clock grows
-//! by a write of its key.
+//! A history is wSC if no cycle arises. The order is stored as chains and clocks and grows edge by
+//! edge. Per session, the first rule inspects only the last write of x before r, since earlier ones
+//! follow by program order. For a write w', the second rule inspects the last w of each session
+//! before it, since the readers of an earlier w are before that one by the same rule. Only the
+//! maximal ones among these writes matter; the rest follow by transitivity. An operation is
+//! processed again when its clock grows by a write of its key.
 //!
-//! Operations are admitted one by one, in an order that extends the given one, and each is saturated
-//! before the next is admitted: a forced edge then changes only the clocks of operations that were
-//! admitted already, not those of the rest of the history. A read that is admitted after a write that
-//! overwrites its source is put before that write at once.
+//! Operations are admitted one by one, in an order that extends the given one, and each is
+//! saturated before the next is admitted. A forced edge then changes only the clocks of operations
+//! that were admitted already, not those of the rest of the history. If a read is admitted after a
+//! write that overwrites its source, the edge from the read to that write is added at once.
 //!
-//! Every edge remembers the read that is its reason, and rests only on edges that are older, so a
-//! cycle unfolds into a proof.
+//! Every edge stores the read that is its reason, and depends only on older edges, so a cycle
+//! unfolds into a proof.
 //!
 //! Assumed edges can be added ([`Saturation::put`]): one case of a case split.
 //!
@@ -51,7 +51,7 @@ const CYCLE_SEARCH_STEPS: u64 = 5_000_000;
 /// Operations processed between two checks of the budget.
 const OPS_PER_BUDGET_CHECK: u32 = 4_096;
 
-/// In debug builds, saturations of at most so many operations check their invariants.
+/// Number of operations up to which a saturation checks its invariants in debug builds.
 const MAX_CHECKED_OPS: usize = 16;
 
 /// The saturated order of a history.
@@ -63,23 +63,23 @@ pub(crate) struct Saturation<'a> {
     pub(crate) layers: Vec<Saturated>,
     /// Operations to process again.
     agenda: Agenda,
-    /// The layer that has a cycle, if any.
+    /// Layer that has a cycle, if any.
     pub(crate) cyclic: usize,
 }
 
 #[derive(Clone)]
 pub(crate) struct Saturated {
     pub(crate) layer: Layer,
-    /// For each edge, the number of edges of the other layer when it was added.
+    /// Number of edges of the other layer at the time when each edge was added.
     pub(crate) seen_of_other: Vec<u32>,
     latest: Latest,
     overwritten: Overwritten,
 }
 
-/// For writes with readers that are not yet admitted: the writes that overwrite them.
+/// Writes that overwrite the source of readers that are not yet admitted.
 #[derive(Clone)]
 struct Overwritten {
-    /// The newest entry of each write, initial writes included.
+    /// Newest entry of each write, initial writes included.
     newest: Vec<u32>,
     entries: Vec<Overwrite>,
 }
@@ -87,7 +87,7 @@ struct Overwritten {
 #[derive(Clone, Copy)]
 struct Overwrite {
     by: OpId,
-    /// The next older entry of the same write.
+    /// Next older entry of the same write.
     following: u32,
 }
 
@@ -108,12 +108,12 @@ impl Overwritten {
 #[derive(Clone, Copy)]
 pub(crate) struct Point([Option<Mark>; 2]);
 
-/// A cycle was closed.
+/// Error: an edge closed a cycle.
 #[derive(Debug)]
 pub(crate) struct Contradiction;
 
-/// The last read of each write, initial writes included, in each session; earlier reads precede it
-/// in program order.
+/// Last read of each write, initial writes included, in each session; earlier reads precede it in
+/// program order.
 pub(crate) struct Readers {
     /// First of these readers, for each write.
     first: Vec<OpId>,
@@ -293,7 +293,7 @@ impl<'a> Saturation<'a> {
         Ok(())
     }
 
-    /// Returns a point to return to. The order must be saturated.
+    /// Returns a point to which `undo` can return. The order must be saturated.
     pub(crate) fn mark(&mut self) -> Point {
         let mut marks = [None; 2];
         for (mark, layer) in marks.iter_mut().zip(&mut self.layers) {

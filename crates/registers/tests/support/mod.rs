@@ -1,5 +1,5 @@
-//! What the tests of the deciders share: executions of simulated memories, and CC, CCv and CM by
-//! definition, written as plainly as possible.
+//! Shared code of the tests of the deciders: executions of simulated memories, and CC, CCv and CM
+//! by definition, written as simply as possible.
 
 #![allow(dead_code, unreachable_pub, unused_imports, reason = "each test file uses its own part")]
 
@@ -13,8 +13,8 @@ pub use consistory_testkit::{
     rounds, text,
 };
 
-/// Calls `visit` on what random clients do on each simulated memory, and on the same with reads that
-/// find another write's value.
+/// Calls `visit` on the histories of random clients on each simulated memory, and on the same
+/// histories with reads that return another write's value.
 pub fn executions(seeds: Range<u64>, mut visit: impl FnMut(&History)) {
     for seed in seeds {
         for memory in Memory::ALL {

@@ -1,14 +1,15 @@
-//! Short cycles that fit the pattern of an anomaly.
+//! Short cycles that match the pattern of an anomaly.
 //!
-//! A pattern is a small automaton over the kinds of dependencies, and the search goes breadth first
-//! through pairs of a transaction and a state. Patterns with an anti-dependency start at a read, the
-//! others at a transaction. Only strongly connected components of at least two transactions are
+//! A pattern is a small automaton over the kinds of dependencies. The search goes breadth first
+//! through pairs of a transaction and a state. Patterns with an anti-dependency start at a read,
+//! the others at a transaction. Only strongly connected components of at least two transactions are
 //! searched, so a history without cycles costs one pass.
 //!
-//! From each start the search finds a shortest walk of the pattern. A walk that passes a transaction
-//! twice is not an example, and longer ones from the same start are not looked for: to find them all
-//! takes exponential time. After [`MAX_PATTERN_STEPS`] the shortest cycle so far is taken. A class for
-//! which one of this happens and no cycle is found is reported as unfinished.
+//! From each start the search finds a shortest walk that matches the pattern. A walk that visits a
+//! transaction twice is not an example, and longer walks from the same start are not searched,
+//! since finding all of them takes exponential time. After [`MAX_PATTERN_STEPS`] the shortest cycle
+//! so far is taken. If a walk is rejected or the limit is reached, and no cycle of a class is
+//! found, the class is reported as unfinished.
 
 use consistory_history::KeyId;
 use consistory_verdict::{Anomaly, Budget, Dependency, Level, Stopped, TransactionCertificate};
@@ -16,10 +17,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::graph::{DependencyGraph, Kind};
 
-/// Steps of search for one pattern.
+/// Largest number of steps of the search for one pattern.
 const MAX_PATTERN_STEPS: u64 = 3_000_000;
 
-/// The classes that are cycles, the worst first.
+/// Classes whose pattern is a cycle, the worst first.
 pub(super) const CLASSES: [Anomaly; 13] = [
     Anomaly::DirtyWrite,
     Anomaly::CircularDependency,
@@ -36,8 +37,8 @@ pub(super) const CLASSES: [Anomaly; 13] = [
     Anomaly::AntiDependencyCycle,
 ];
 
-/// Searches for a short cycle of every class. Adds those that it finds, and takes the classes whose
-/// search was completed off the list of unfinished ones.
+/// Searches for a short cycle of every class. Adds the cycles found, and removes the classes whose
+/// search was completed from the unfinished ones.
 pub(super) fn search(
     graph: &DependencyGraph<'_, '_>,
     budget: &Budget,
@@ -144,7 +145,7 @@ fn accepting(class: Anomaly) -> u8 {
 /// A dependency on the way to a transaction.
 #[derive(Clone, Copy)]
 struct Arrival {
-    /// The transaction and the state where the dependency starts.
+    /// Transaction and state at which the dependency starts.
     from: (u32, u8),
     kind: Kind,
     read: u32,
@@ -157,10 +158,10 @@ struct PatternSearch<'a, 'p, 't> {
     class: Anomaly,
     level: Level,
     best: Option<Vec<Dependency>>,
-    /// The number of dependencies that a cycle may have to be of interest.
+    /// Largest number of dependencies of a cycle that is still useful.
     longest: usize,
     steps: u64,
-    /// Whether a walk was given up because it passes a transaction twice.
+    /// Whether a walk was rejected because it visits a transaction twice.
     has_passed_twice: bool,
 }
 
@@ -191,7 +192,7 @@ impl PatternSearch<'_, '_, '_> {
         let graph = self.graph;
         let component = self.components[start as usize];
         let mut arrivals: FxHashMap<(u32, u8), Arrival> = FxHashMap::default();
-        // The transaction from which each node in between was reached.
+        // Transaction from which each auxiliary node was reached.
         let mut passed: FxHashMap<(u32, u8), u32> = FxHashMap::default();
         let mut frontier = vec![(start, 0u8)];
         let mut length = 0;
@@ -225,8 +226,9 @@ impl PatternSearch<'_, '_, '_> {
                         continue;
                     }
                     match passed.get(&(node, state)) {
-                        // A transaction has no anti-dependency on itself, so whoever reached its
-                        // version first may not have been the one that reaches the transaction.
+                        // A transaction has no anti-dependency on itself, so the first transaction
+                        // that reached its version may not be the one that can reach the
+                        // transaction.
                         Some(&earlier) if earlier != from.0 => {
                             graph.passages(node, self.level, |to| {
                                 if to == earlier {
@@ -246,7 +248,7 @@ impl PatternSearch<'_, '_, '_> {
         }
     }
 
-    /// Keeps a cycle if it is simple and of the class.
+    /// Stores a cycle if it is simple and belongs to the class.
     fn close(
         &mut self,
         start: u32,
@@ -269,7 +271,7 @@ impl PatternSearch<'_, '_, '_> {
             self.has_passed_twice = true;
             return;
         }
-        // Two transactions that miss each other's writes of one key lose an update.
+        // If two transactions miss each other's writes of one key, this is a lost update.
         if self.class == Anomaly::WriteSkew {
             let key = |arrival: &Arrival| self.graph.problem.key_of(arrival.read);
             if key(&steps[0].1) == key(&steps[1].1) {
@@ -294,7 +296,7 @@ impl PatternSearch<'_, '_, '_> {
     }
 }
 
-/// Computes the strongly connected component of every node, dependencies of other kinds left out
+/// Computes the strongly connected component of every node, along dependencies of some kinds only
 /// (Tarjan, without recursion).
 pub(super) fn components(
     graph: &DependencyGraph<'_, '_>,

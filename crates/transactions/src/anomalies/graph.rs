@@ -1,9 +1,10 @@
 //! The dependencies between the transactions of a history, cyclic or not.
 //!
-//! A `ww` from a version to any later one is one dependency, and so are `rw` to any later version, `so`
-//! to any later transaction of the session, and `rt`. To have them all without a square number of
-//! edges, the graph has further nodes, which are passed at no cost: versions, the initial versions of
-//! keys, places in sessions, and moments of real time.
+//! A `ww` leads from a version to any later one, an `rw` to any later version, an `so` to any later
+//! transaction of the session, and an `rt` to any transaction that starts later. To represent all
+//! of them without a quadratic number of edges, the graph has auxiliary nodes, through which edges
+//! pass at no cost: versions, initial versions of keys, positions in sessions, and moments of real
+//! time.
 //!
 //! ```text
 //!   t ──ww──> version 2 ──> version 3 ──> version 4
@@ -24,14 +25,14 @@ use crate::saturate::Saturation;
 use crate::view::{INITIAL, OPEN};
 use crate::weak::Forced;
 
-/// Steps of the search for contradicting orders of one history's versions; after that, only lists
-/// are believed and the graph is not whole.
+/// Largest number of steps of the search for contradicting version orders of one history. Beyond
+/// it, only the orders of lists are used, and the graph is incomplete.
 const MAX_VERSION_STEPS: usize = 1_000_000;
 
-/// How many transactions are handled between two looks at the budget.
+/// Number of transactions processed between two checks of the budget.
 const NODES_PER_CHECK: usize = 1024;
 
-/// The kind of a dependency.
+/// Kind of a dependency.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     So,
@@ -45,19 +46,19 @@ impl Kind {
     pub(super) const ALL: [Kind; 5] = [Kind::So, Kind::Rt, Kind::Wr, Kind::Ww, Kind::Rw];
 }
 
-/// The kinds of dependencies that do not need an order of versions.
+/// Kinds of dependencies that do not need a version order.
 const CAUSES: &[Kind] = &[Kind::So, Kind::Rt, Kind::Wr];
 
-/// Why one version comes before another.
+/// Evidence that one version comes before another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Evidence {
-    /// A list that was read shows it.
+    /// A list that was read contains both.
     List,
     /// The second writer reads from the first one.
     Reads { read: u32 },
     /// The second writer follows the first one in its session.
     Session,
-    /// The second writer depends on the first one through others.
+    /// The second writer depends on the first one through other transactions.
     Causes,
     /// The reader knows the first writer, but reads from the second one.
     Known { read: u32, level: Level },
@@ -73,32 +74,32 @@ impl Evidence {
     }
 }
 
-/// The next version after another one.
+/// A later version, with the evidence for its order.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     to: u32,
     evidence: Evidence,
 }
 
-/// Transactions and their dependencies.
+/// Transactions and their dependencies, as a graph with auxiliary nodes.
 #[derive(Debug)]
 pub(super) struct DependencyGraph<'p, 't> {
     pub(super) problem: &'p Problem<'t>,
-    /// The reads that take their value from each transaction.
+    /// Reads that read from each transaction.
     readers: Adjacency,
     reader_of: Vec<u32>,
-    /// The writer of each version; versions are numbered as `Transactions::writes` has them.
+    /// Writer of each version; versions are numbered like `Transactions::writes`.
     writer_of: Vec<u32>,
-    /// The version that each read returned, or [`INITIAL`] or [`OPEN`].
+    /// Version that each read returned, or [`INITIAL`] or [`OPEN`].
     version_read: Vec<u32>,
     later: Vec<Vec<Version>>,
-    /// Whether no evidence was left out for want of time.
+    /// Whether all evidence was used; `false` if the step limit was reached.
     is_whole: bool,
-    /// The versions of each key.
+    /// Versions of each key.
     versions_of: Adjacency,
-    /// The times at which transactions ended, sorted.
+    /// Times at which transactions ended, sorted.
     moments: Vec<i64>,
-    /// The transactions that start after the moment and not after the next one.
+    /// Transactions that start after each moment and not after the next one.
     starting: Vec<Vec<u32>>,
 }
 
@@ -142,7 +143,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         Ok(graph)
     }
 
-    /// Checks whether all evidence for orders of versions is there that the graph looks for.
+    /// Checks whether all evidence for version orders was used.
     pub(super) fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -156,7 +157,8 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         self.problem.tx.writes()[version as usize].key
     }
 
-    /// Collects the evidence for orders of versions, and leaves out what contradicts earlier evidence.
+    /// Collects the evidence for version orders, and drops evidence that contradicts earlier
+    /// evidence.
     fn order_versions(&mut self, budget: &Budget) -> Result<(), Stopped> {
         let mut edges: Vec<(u32, Version)> = Vec::new();
         self.order_by_lists(&mut edges);
@@ -233,7 +235,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         }
     }
 
-    /// Orders the versions of registers that readers know otherwise than by reading them.
+    /// Orders the versions of registers of which readers know one without reading it.
     fn order_by_reads(
         &self,
         edges: &mut Vec<(u32, Version)>,
@@ -262,9 +264,9 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         Some((from, Version { to, evidence: Evidence::Known { read, level } }))
     }
 
-    /// Orders the versions of registers whose writers depend on each other through others, and returns
-    /// the orders of versions of which a reader knows one through others. Reads that are part
-    /// of a cycle of reads and sessions are not looked through.
+    /// Orders the versions of registers whose writers depend on each other through other
+    /// transactions, and returns the orders of versions that readers know through other
+    /// transactions. Reads that are part of a cycle of reads and sessions are ignored.
     fn order_by_causes(
         &self,
         edges: &mut Vec<(u32, Version)>,
@@ -290,14 +292,14 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         budget.reserve(saturation.graph.clock_bytes() / 2)?;
         saturation.graph.sweep_past(budget)?;
         let base = saturation.graph.links.len();
-        // The latest writer of each key in the chain that is walked along.
+        // Latest writer of each key in the current chain.
         let mut latest: FxHashMap<KeyId, u32> = FxHashMap::default();
         let mut chain = u32::MAX;
         for (count, &node) in problem.nodes_by_chain().iter().enumerate() {
             if count % NODES_PER_CHECK == 0 {
                 budget.check()?;
             }
-            // A read of an overwritten initial value is a cycle that is found without its order.
+            // A read of an overwritten initial value is a cycle that needs no version order.
             let _ = saturation.derive_known(node);
             if problem.chain_of[node as usize] != chain {
                 chain = problem.chain_of[node as usize];
@@ -316,7 +318,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
                 for &group in problem.groups(key) {
                     let (column, own) = (group.chain as usize, group.chain == chain);
                     let known = if own { problem.place_of[node as usize] } else { knows[column] };
-                    // The writer before this one in the chain has seen the rest.
+                    // The previous writer of the key in this chain has handled earlier positions.
                     let seen =
                         earlier.map_or(0, |earlier| saturation.graph.past_of(earlier)[column]);
                     let places = problem.writer_places(group);
@@ -338,7 +340,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         Ok(links.iter().filter_map(|link| self.known(*link, Level::Causal)).collect())
     }
 
-    /// Finds the keys whose versions the evidence orders in a circle.
+    /// Finds the keys for which the evidence on version orders is cyclic.
     fn keys_with_cycles(&self) -> FxHashSet<KeyId> {
         let mut waits = vec![0u32; self.later.len()];
         self.later.iter().flatten().for_each(|version| waits[version.to as usize] += 1);
@@ -390,7 +392,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         }
     }
 
-    /// Counts the transactions and the nodes in between.
+    /// Counts the transactions and auxiliary nodes.
     pub(super) fn len(&self) -> usize {
         self.place(0) as usize + self.transactions() + self.moments.len()
     }
@@ -407,7 +409,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         self.version_node(self.later.len() as u32) + key.0
     }
 
-    /// Returns the node that stands for a transaction and the later ones of its session.
+    /// Returns the auxiliary node for a transaction and the later ones of its session.
     fn place(&self, node: u32) -> u32 {
         self.version_node(self.later.len() as u32)
             + self.problem.tx.history().key_count() as u32
@@ -418,8 +420,8 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         self.place(self.transactions() as u32) + moment as u32
     }
 
-    /// Passes on the dependencies that start at a transaction: the kind, the node that each leads to, and
-    /// for `wr` and `rw` the read. The evidence of versions must count at `level`.
+    /// Calls a function for each dependency that starts at a transaction: its kind, its target node
+    /// and, for `wr` and `rw`, the read. The evidence of versions must count at `level`.
     pub(super) fn dependencies(
         &self,
         node: u32,
@@ -464,7 +466,8 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         }
     }
 
-    /// Passes on the nodes that follow a node in between at no cost; a transaction ends the dependency.
+    /// Calls a function for each node that follows an auxiliary node at no cost; a transaction ends
+    /// the dependency.
     pub(super) fn passages(&self, node: u32, level: Level, mut pass: impl FnMut(u32)) {
         let n = self.transactions() as u32;
         if node >= self.moment_node(0) {
@@ -533,7 +536,7 @@ impl<'p, 't> DependencyGraph<'p, 't> {
         }
     }
 
-    /// Returns `ww` between two writers of a key, justified by the shortest chain of evidence.
+    /// Returns `ww` between two writers of a key, derived from the shortest chain of evidence.
     fn version_order(
         &self,
         (from, to): (u32, u32),

@@ -1,25 +1,27 @@
 //! The classes of anomalies in a history, with a short example each.
 //!
-//! As in Elle (Kingsbury and Alvaro, VLDB 2020) a class is a pattern of dependencies, and an example is
-//! a short cycle that fits the pattern. Bad reads are listed by kind and then left out of account.
+//! As in Elle (Kingsbury and Alvaro, VLDB 2020) a class is a pattern of dependencies, and an
+//! example is a short cycle that matches the pattern. Bad reads are listed by kind and then
+//! ignored.
 //!
-//! - `graph`: the dependencies between the transactions. `wr`, `so` and `rt` are in the history; a
-//!   `ww` is there only if a list shows it, or if `so`, `rt` and `wr` force it, directly or through
-//!   other transactions.
+//! - `graph`: the dependencies between the transactions. `wr`, `so` and `rt` are given by the
+//!   history; a `ww` is included only if a list shows it, or if `so`, `rt` and `wr` force it,
+//!   directly or through other transactions.
 //! - `cycles`: breadth-first search for short cycles of each pattern, within the strongly connected
 //!   components.
 //!
-//! At last every level that no example refutes is decided, because a violation can also rest on orders
-//! of versions that follow only from the whole history. So every level that is violated and decided
-//! has an example.
+//! Finally every level that no example refutes is decided, because a violation can also depend on
+//! version orders that follow only from the whole history. So every level that is violated and
+//! decided has an example.
 //!
-//! **Completeness.** A class that is there can be missing from the list
-//! - if its cycles need an order of a register's versions that only `psi` or a stronger level forces,
-//!   that nothing forces, or that contradicts the evidence for another order;
+//! **Completeness.** A class that occurs in the history can be missing from the list
+//! - if its cycles need an order of a register's versions that only `psi` or a stronger level
+//!   forces, that no level forces, or that contradicts the evidence for another order;
 //! - if its cycles need an order that follows only through transactions that are part of a cycle of
 //!   `so`, `rt` and `wr`;
-//! - if its cycles go through a read of a value that several transactions wrote, or through a bad read;
-//! - if its search was not completed, which [`Anomalies::unfinished`] says.
+//! - if its cycles pass through a read of a value that several transactions wrote, or through a bad
+//!   read;
+//! - if its search was not completed; [`Anomalies::unfinished`] lists such classes.
 
 mod cycles;
 mod graph;
@@ -38,19 +40,19 @@ use graph::DependencyGraph;
 /// The anomalies of a history.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Anomalies {
-    /// The classes, the worst first, each with an example.
+    /// Classes that occur, the worst first, each with an example.
     pub found: Vec<(Anomaly, TransactionCertificate)>,
-    /// The levels that the examples leave open and that were not decided within the budget.
+    /// Levels that no example refutes and that were not decided within the budget.
     pub undecided: Vec<Level>,
-    /// The classes without an example for which not all cycles were looked at.
+    /// Classes without an example whose search was not completed.
     pub unfinished: Vec<Anomaly>,
 }
 
-/// Lists classes of anomalies that a history shows, the worst first, with one example each.
+/// Lists the classes of anomalies in a history, the worst first, with one example each.
 ///
-/// Every level that is violated is refuted by an example or is undecided. A class can be missing if it
-/// rests on orders of versions that neither lists nor `so`, `rt` and `wr` show, on a bad read, or on a
-/// read of a value that was written more than once.
+/// Every level that is violated is refuted by an example or is undecided. A class can be missing if
+/// it depends on version orders that follow neither from lists nor from `so`, `rt` and `wr`, on a
+/// bad read, or on a read of a value that was written more than once.
 pub fn anomalies(
     history: &History,
     order: ClientOrder,
@@ -68,7 +70,7 @@ pub fn anomalies(
     let problem = Problem::new(&tx, order, &[]);
     let mut unfinished = cycles::CLASSES.to_vec();
     let searching = budget.renewed();
-    // On timeout, the classes that are left are unfinished.
+    // On timeout, the remaining classes are unfinished.
     let _ = DependencyGraph::new(&problem, &searching)
         .and_then(|graph| cycles::search(&graph, &searching, &mut found, &mut unfinished));
     if found.iter().all(|(class, _)| *class != Anomaly::LostUpdate)
@@ -90,7 +92,7 @@ pub fn anomalies(
             Judgement::Undecided(_) => undecided.push(level),
             Judgement::Violation { certificate, .. } => {
                 let Some(class) = Anomaly::of_certificate(history, &certificate) else { continue };
-                // An example of the same class that refutes only stronger levels says less.
+                // An example of the same class that refutes only stronger levels is less useful.
                 let weakest = Anomaly::weakest_levels(&certificate);
                 found.retain(|(known, example)| {
                     let levels = Anomaly::weakest_levels(example);
@@ -106,8 +108,8 @@ pub fn anomalies(
     Ok(Anomalies { found, undecided, unfinished })
 }
 
-/// Finds two transactions that read the same version of a key and both overwrite it. Whichever wrote
-/// first, the other one misses that write.
+/// Finds two transactions that read the same version of a key and both overwrite it. Whichever
+/// wrote first, the other one misses that write.
 fn lost_update(problem: &Problem<'_>) -> Option<TransactionCertificate> {
     let tx = problem.tx;
     let mut updates: FxHashMap<(KeyId, u32), (u32, u32)> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! Levels by definition, twice, for histories of a handful of transactions; and random histories.
+//! Levels by two definitions, for histories of a few transactions; and random histories.
 
 #![allow(clippy::needless_range_loop, reason = "indices are transactions, as in the definitions")]
 #![allow(dead_code)]
@@ -6,27 +6,27 @@
 use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value};
 use consistory_verdict::{ClientOrder, Level};
 
-/// A relation over transactions; the initial one is 0.
+/// A relation over transactions; index 0 is the initial transaction.
 pub(crate) type Relation = Vec<Vec<bool>>;
 
-/// A read that is not answered by the own transaction.
+/// An external read: its transaction has not written the key before.
 #[derive(Clone, Debug)]
 struct Read {
     reader: usize,
     key: usize,
     op: u32,
-    /// Transactions that it may read from.
+    /// Transactions that the read may read from.
     candidates: Vec<usize>,
 }
 
-/// The transactions of a tiny history, worked out naively. Node 0 is the initial transaction.
+/// The transactions of a small history, evaluated naively. Node 0 is the initial transaction.
 pub(crate) struct Tiny {
     sessions: Vec<usize>,
     times: Vec<Option<(i64, Option<i64>)>>,
     indeterminate: Vec<bool>,
     writes: Vec<Vec<usize>>,
     reads: Vec<Read>,
-    /// For each key the transactions in the order that lists show, and transactions shown.
+    /// For each key, the transactions in the order of the lists that were read.
     shown: Vec<Vec<usize>>,
     keys: usize,
     /// Whether some read is allowed by no level.
@@ -133,7 +133,7 @@ impl Tiny {
                     continue;
                 }
                 let list = &list[..list.len() - own.len()];
-                // The transactions whose appends, whole and in order, make up the list.
+                // The transactions whose appends, complete and in order, form the list.
                 let mut rest = list;
                 let mut order = Vec::new();
                 while !rest.is_empty() {
@@ -173,7 +173,7 @@ impl Tiny {
         self.sessions.len()
     }
 
-    /// Calls back with every choice of sources until one call returns true.
+    /// Calls a function with every choice of sources until it returns `true`.
     fn some_sources(&self, mut holds: impl FnMut(&[usize]) -> bool) -> bool {
         let mut choice = vec![0; self.reads.len()];
         loop {
@@ -443,7 +443,7 @@ fn close(r: &mut Relation) {
     }
 }
 
-/// Calls back with every permutation until one call returns true.
+/// Calls a function with every permutation until it returns `true`.
 fn permutations(items: &[usize], holds: &mut dyn FnMut(&[usize]) -> bool) -> bool {
     fn go(items: &mut Vec<usize>, at: usize, holds: &mut dyn FnMut(&[usize]) -> bool) -> bool {
         if at == items.len() {
@@ -477,7 +477,7 @@ impl Random {
     }
 }
 
-/// What random histories look like.
+/// Parameters of random histories.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) transactions: usize,
@@ -490,11 +490,11 @@ pub(crate) struct Shape {
     pub(crate) times: bool,
 }
 
-/// Writes a random history: clients of a store that sometimes shows old or mixed states.
+/// Writes a random history: clients of a store that sometimes returns old or mixed states.
 pub(crate) fn random_history(random: &mut Random, shape: Shape) -> String {
     let mut sessions: Vec<String> = (0..shape.sessions).map(|s| format!("t{s}:")).collect();
     let mut next = 1;
-    // All versions of each key so far, as they are read.
+    // All versions of each key so far, as reads return them.
     let mut versions: Vec<Vec<String>> =
         vec![vec![if shape.lists { "[]".into() } else { "0".into() }]; shape.keys];
     let mut lists: Vec<Vec<usize>> = vec![Vec::new(); shape.keys];

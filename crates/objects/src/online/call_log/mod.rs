@@ -81,11 +81,11 @@ enum RemovalOrder {
     Priority(PriorityOrder),
 }
 
-/// Whether all calls that can no longer matter were forgotten.
+/// Whether all calls that can no longer matter could be forgotten.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Forgotten {
     All,
-    /// Indeterminate removals prevent it.
+    /// Indeterminate removals prevented it.
     NotAll,
 }
 
@@ -116,9 +116,10 @@ pub(super) struct CallLog {
     before: usize,
     /// Number of indeterminate calls that were given up although they might matter.
     given_up: u64,
-    /// How many of these were insertions, which matter only if their elements are removed.
+    /// Number of insertions among the calls given up; they matter only if their elements are
+    /// removed.
     given_up_inserts: u64,
-    /// How many of both were reported.
+    /// Number of calls given up that were reported.
     reported: u64,
 }
 

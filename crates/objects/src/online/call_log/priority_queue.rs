@@ -8,11 +8,12 @@
 //!
 //! *Indeterminate removals* can be assumed to wait until an element of lower priority is removed,
 //! or the queue is found empty: until then their element affects no other call. So an element is
-//! forced out if it was certainly inside at the earliest removal of an element of lower priority
-//! before `T`. A removal that was called before the insertion ended removes it at once, and both
-//! are forgotten. Among several such removals the last is chosen: the earlier ones are at least as
-//! useful for all other elements. Only if every removal was called later does the best choice
-//! depend on later calls; then everything is kept.
+//! *forced out* if it was certainly inside at the earliest removal of an element of lower priority
+//! before `T`. An indeterminate removal that was called before the element's insertion ended may
+//! remove it at once, and both are forgotten. If there are several such removals, the last one is
+//! chosen: the earlier ones are at least as useful for all other elements. If every indeterminate
+//! removal was called after the insertion ended, the best choice depends on later calls; then
+//! everything is kept.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +53,7 @@ impl CallLog {
                 all.reverse();
             }
             let mut covered = Covered::default();
-            // Earliest removal of each, if that was before.
+            // Earliest removal of each element, if that was before `T`.
             let mut at: Vec<i64> = Vec::with_capacity(all.len());
             for (_, insert, removal) in &all {
                 let Some(removal) = removal else {

@@ -4,17 +4,18 @@
 //! elements is inserted before the other and removed after it, or if an element is inside
 //! throughout a call that found the queue empty. An element removed before `T` cannot be part of a
 //! later violation: an element inserted before it and still inside would be removed after it, which
-//! was a violation already. So it is forgotten, and so is a call that found the queue empty before
-//! `T`. (`T` is also before every call that found the queue empty and returned after it, since
-//! elements removed while it ran may matter to it.)
+//! was a violation already. So the element is forgotten, and so is a call that found the queue
+//! empty before `T`. (`T` is also before every call that found the queue empty and returned after
+//! it, because elements removed while that call ran may matter to it.)
 //!
-//! *Indeterminate removals.* If they removed anything, the first removed the element whose
-//! insertion ended first among those that no other call removed, the second the second, and so on
-//! ([`crate::monitors`]). An element is lost if one inserted after it was removed before `T`, or if
-//! the queue was found empty after it before `T`: no later call may remove it. Lost elements are
-//! the first ones by the ends of their insertions, and the removals that took them were called
-//! before `T`, so no other removal will take their places: both are forgotten. A call that found
-//! the queue empty is kept as long as it needs such a removal, and `T` is then before it.
+//! *Indeterminate removals.* Sort the elements that no other call removed by the ends of their
+//! insertions. If indeterminate removals removed any of them, the first removal can be assumed to
+//! have removed the first element, the second the second, and so on ([`crate::monitors`]). An
+//! element is *lost* if one inserted after it was removed before `T`, or if the queue was found
+//! empty after it before `T`: no later call may remove it. Lost elements are the first ones in that
+//! order, and the removals that took them were called before `T`, so no other removal can replace
+//! these: both are forgotten. A call that found the queue empty is kept as long as it needs such a
+//! removal, and `T` is then before it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

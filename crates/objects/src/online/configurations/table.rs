@@ -29,7 +29,7 @@ pub(super) struct EffectTable {
     values: Interned<Value>,
     calls: Interned<(Box<str>, Vec<Value>)>,
     steps: FxHashMap<(StateId, CallId), Option<(StateId, ValueId)>>,
-    /// Number of values in use when all were numbered.
+    /// Number of values in use at the last renumbering.
     before: usize,
 }
 
@@ -52,7 +52,7 @@ impl EffectTable {
         self
     }
 
-    /// Checks whether the tables hold much more than so many configurations need.
+    /// Checks whether the tables hold many more entries than `configurations` configurations need.
     pub(super) fn is_large(&self, configurations: usize) -> bool {
         self.steps.len() + self.values.len() > 1024 + 64 * configurations + 2 * self.before
     }
@@ -82,7 +82,7 @@ impl EffectTable {
         (method, args)
     }
 
-    /// Lists the calls known to lead from the initial state to a state.
+    /// Lists the calls known to lead from the initial state to a given state.
     pub(super) fn makers(&self, state: StateId) -> impl Iterator<Item = (&str, &[Value])> {
         let calls = (0..self.calls.len() as u32).map(CallId);
         let leads = move |call: &CallId| match self.steps.get(&(StateId::INITIAL, *call)) {

@@ -10,9 +10,9 @@
 //!   w ────▶ w' ────▶ r     w cannot be the source of r, nor can a write that is after r
 //! ```
 //!
-//! Both are propagated to the solver at once. The explanation of a propagation or a conflict
-//! consists of the few choices that it depends on, since every edge stores its reason and depends
-//! on older edges only.
+//! Candidates ruled out in this way are propagated to the solver at once. The explanation of a
+//! propagation or a conflict consists of the few choices on which it depends, because every edge
+//! stores its reason and depends only on older edges.
 
 use batsat::theory::TheoryArg;
 use batsat::{Lit, Theory, lbool};
@@ -52,7 +52,7 @@ enum TheoryReason {
     Overwritten(OpId),
     /// The edge leads from a write before this read to the read's source.
     Seen(OpId),
-    /// The other layer had the edge, by its first so many edges.
+    /// The other layer orders the two operations by its first edges, as many as given.
     Other(u32),
 }
 
@@ -68,8 +68,8 @@ pub(super) struct OpenRead {
     pub(super) candidates: Vec<(OpId, Lit)>,
 }
 
-/// Why a write cannot be the source of a read: by the first edges of a layer, the write is before a
-/// write that is before the read, or the read is before the write.
+/// Reason why a write cannot be the source of a read: by the first edges of a layer, the write is
+/// before another write that is before the read, or the read is before the write.
 #[derive(Clone, Copy)]
 struct Out {
     at: usize,
@@ -95,17 +95,17 @@ pub(super) struct Saturated<'a> {
     registers: &'a Registers<'a>,
     memory: Memory,
     layers: Vec<Explained>,
-    /// The literals that have a meaning.
+    /// Meaning of each literal that stands for a choice.
     meanings: FxHashMap<Lit, Meaning>,
     reads: Vec<OpenRead>,
-    /// Number of each operation among the open reads.
+    /// Index of each operation among the open reads.
     number: Vec<u32>,
     /// Source of each read, if known, and the literal that set it.
     source: Vec<Source>,
     by: Vec<Option<Lit>>,
-    /// The reads known to read from each write, initial writes included.
+    /// Reads known to read from each write, initial writes included.
     readers: Vec<Vec<OpId>>,
-    /// The reads that got a source, newest last.
+    /// Reads that got a source, newest last.
     trail: Vec<OpId>,
     literals: usize,
     levels: Vec<SolverLevel>,
@@ -114,7 +114,7 @@ pub(super) struct Saturated<'a> {
     told: FxHashMap<Lit, Out>,
     latest: Vec<OpId>,
     explanation: Vec<Lit>,
-    /// The source of every read in the last model.
+    /// Source of every read in the last model.
     model: Vec<Source>,
     /// All propagations and conflicts, as clauses.
     pub(super) lemmas: Vec<Vec<Lit>>,
@@ -363,7 +363,7 @@ impl<'a> Saturated<'a> {
         let Explained { layer: Layer { order, segments, .. }, why } = &mut self.layers[at];
         let (registers, number) = (self.registers, &self.number);
         let agenda = &mut self.agenda;
-        // The reason stands in `why`, with more detail.
+        // `why` stores the reason in more detail.
         let edge = Edge { from, to, reason: Reason::Assumed.pack() };
         let inserted = order.insert_and_tell(edge, |node, growth| {
             let key = match number[node.index()] {

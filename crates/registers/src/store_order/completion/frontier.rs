@@ -51,12 +51,12 @@ impl Complete for Frontier {
     }
 }
 
-/// What a search found.
+/// Result of the search.
 #[derive(Debug)]
 pub(crate) enum FrontierResult {
     /// A sequential order of all operations.
     Order(Vec<OpId>),
-    /// There is none.
+    /// There is no such order.
     Nothing,
 }
 

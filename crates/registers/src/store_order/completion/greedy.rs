@@ -46,8 +46,8 @@ struct GreedyRun<'r> {
     replaced: Vec<OpId>,
 }
 
-/// A choice between writes: the length of the run at that point, and where its remaining sessions
-/// start.
+/// A choice between writes: the length of the run at that point, and the index of its first
+/// remaining session in the list `left`.
 struct GreedyChoice {
     ran: usize,
     start: usize,

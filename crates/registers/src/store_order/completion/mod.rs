@@ -1,10 +1,11 @@
 //! Completion: from the order that saturation forces to an answer.
 //!
-//! SC, TSO and PSO ask for the existence of a store order, which is NP-complete (Gibbons and Korach
-//! 1997). Saturation usually leaves little open, and the engines start from it:
-//! [`crate::store_order::completion::frontier`], [`crate::store_order::completion::split`],
-//! [`crate::store_order::completion::sat`], and [`crate::store_order::completion::portfolio`],
-//! which runs the others in parallel. They share one trait.
+//! SC, TSO and PSO require a store order, whose existence is NP-complete (Gibbons and Korach 1997).
+//! Saturation usually leaves few pairs of writes unordered, and the engines start from the
+//! saturated order: [`crate::store_order::completion::frontier`],
+//! [`crate::store_order::completion::split`], [`crate::store_order::completion::sat`], and
+//! [`crate::store_order::completion::portfolio`], which runs the others in parallel. They share one
+//! trait.
 
 pub(crate) mod frontier;
 pub(crate) mod greedy;
@@ -41,7 +42,7 @@ pub enum Engine {
 pub(crate) enum Completed {
     /// An order of all operations, in which the writes of each key are in store order.
     Order(Vec<OpId>),
-    /// There is none.
+    /// There is no such order.
     Refuted(Refutation),
 }
 
@@ -62,7 +63,7 @@ pub(crate) trait Complete {
 }
 
 impl Engine {
-    /// Returns the engine. A portfolio uses at most so many threads.
+    /// Returns the engine. A portfolio uses at most `threads` threads.
     pub(crate) fn on(self, threads: usize) -> Box<dyn Complete> {
         match self {
             Engine::Auto => Box::new(Portfolio { threads }),

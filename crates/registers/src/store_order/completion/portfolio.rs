@@ -34,7 +34,7 @@ use crate::store_order::saturation::Saturation;
 /// Number of dead ends of the SAT engine after which the others join it.
 const SAT_ALONE_DEAD_ENDS: usize = 32;
 
-/// All engines, on at most so many threads.
+/// All engines, on a limited number of threads.
 pub(crate) struct Portfolio {
     pub(crate) threads: usize,
 }

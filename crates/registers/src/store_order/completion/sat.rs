@@ -1,15 +1,15 @@
 //! The SAT engine: a solver chooses the orders of writes, and saturation refutes wrong choices.
 //!
-//! A propositional variable stands for an unordered pair of writes of a key: which of the two comes
-//! first. Clauses are added lazily. The engine processes the writes, earliest first, and puts each
-//! before or after the writes that it is not ordered with, as the solver's last model says. It
-//! saturates after each step, which decides most other pairs. A contradiction depends on a few of
-//! the pairs that were added ([`crate::store_order::reasons`]); a clause states that they cannot
-//! all hold. Then the reversed pair is tried. If it fails too, CaDiCaL (Biere et al.) searches for
-//! a model of all clauses so far, and the engine goes back to the first decision that differs from
-//! the model. This is the loop of lazy SMT (Nieuwenhuis, Oliveras and Tinelli 2006) with saturation
-//! as the theory. A pair that no clause mentions needs no variable: a history that a memory really
-//! produced is usually ordered without a call of the solver.
+//! A propositional variable stands for an unordered pair of writes of a key: it says which of the
+//! two comes first. Clauses are added lazily. The engine processes the writes, earliest first, and
+//! orders each write relative to the writes with which it is unordered, as in the solver's last
+//! model. It saturates after each step, which decides most other pairs. A contradiction depends on
+//! a few of the pairs that were added ([`crate::store_order::reasons`]); a clause states that they
+//! cannot all hold. Then the reversed pair is tried. If it fails too, CaDiCaL (Biere et al.)
+//! searches for a model of all clauses so far, and the engine goes back to the first decision that
+//! differs from the model. This is the loop of lazy SMT (Nieuwenhuis, Oliveras and Tinelli 2006)
+//! with saturation as the theory. A pair that no clause mentions needs no variable: a history that
+//! a memory really produced is usually ordered without a call of the solver.
 //!
 //! ```text
 //!   decisions   a<b  c<d  f<e ──▶ g<h contradicts, by c<d   learn: not both c<d and g<h
@@ -73,7 +73,7 @@ pub(crate) struct SatSearch<'s, 'a> {
     clauses: Clauses,
 }
 
-/// Two writes that were put in order.
+/// A decision about the order of two writes.
 struct Decision {
     /// The writes, the earlier first.
     pair: [OpId; 2],
@@ -102,7 +102,7 @@ impl<'s, 'a> SatSearch<'s, 'a> {
         Ok(completed.expect("there are not so many dead ends"))
     }
 
-    /// Searches until it has met so many more dead ends.
+    /// Searches until `dead_ends` further dead ends occurred.
     pub(crate) fn run(
         &mut self,
         dead_ends: usize,

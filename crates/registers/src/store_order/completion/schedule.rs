@@ -16,21 +16,22 @@
 //! If nothing can run, some operations wait for each other in a circle. A wait that the forced
 //! order does not explain is for a variable held by a write that ran too early. The newest such
 //! write is put after the write that waits for it, the order is saturated, and the run is undone to
-//! that point. The remaining run then agrees with the order again and continues. So the number of
-//! decisions is the number of wrong guesses.
+//! the point before it. The remaining run then agrees with the order again and continues. So the
+//! number of decisions is the number of wrong guesses.
 //!
 //! Each run of an operation costs the width of its clock. The run gives up when it has undone a
 //! multiple of the number of operations, with an allowance for progress, or when a circle cannot be
 //! repaired. It never reports that there is no order.
 //!
 //! If values repeat, some reads have several candidates and are not part of the forced order: they
-//! take the value that the run offers ([`open`]).
+//! take the current value of their variable in the run ([`open`]).
 //!
 //! # Store buffers
-//! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read of
-//! its own session's write may run before that write, as if from a buffer. A read of any other
-//! write finds its session's last write of the variable in memory or replaced: `poloc` puts that
-//! write before the source, which saturation knows, and the source is before the read.
+//! For TSO and PSO the chains are those of `ppo`, and a write runs when it reaches memory. A read
+//! of its own session's write may run before that write, as if from a buffer. A read of any other
+//! write finds that its session's last write of the variable has reached memory or was replaced:
+//! `poloc` puts that write before the source, which saturation adds, and the source is before the
+//! read.
 
 mod open;
 
@@ -49,13 +50,13 @@ use open::Open;
 /// Largest number of undone operations, as a multiple of the operations.
 const MAX_TAKEN_BACK_FACTOR: usize = 4;
 
-/// The same for histories with open reads, where more is guessed.
+/// The same factor for histories with open reads, in which more choices are guessed.
 const MAX_TAKEN_BACK_FACTOR_OPEN: usize = 20;
 
 /// Further undone operations allowed for each operation of progress.
 const TAKEN_BACK_FOR_MORE: usize = 16;
 
-/// Not yet.
+/// Position of an operation that has not run.
 const NEVER: u32 = u32::MAX;
 
 /// Searches for an order of all operations in which each read returns the last write before it, or
@@ -78,7 +79,7 @@ pub(crate) struct Scheduled {
     pub(crate) source: Vec<Source>,
 }
 
-/// Searches for such an order in which reads without a known source find their values too.
+/// Searches for such an order in which reads without a known source also find their values.
 ///
 /// Restores the saturation, unless the budget ran out.
 pub(crate) fn schedule_all(
@@ -126,9 +127,9 @@ struct ScheduleRun<'s, 'a> {
     awake: Vec<ChainId>,
     /// The chains at a write that may run, lowest weight first.
     choices: BinaryHeap<Reverse<(u64, ChainId)>>,
-    /// For each chain, the chains that wait for a position in it.
+    /// Chains that wait for a position in each chain.
     behind: Vec<Vec<(u32, ChainId)>>,
-    /// For each key, the chains that wait until it is free.
+    /// Chains that wait until each key is free.
     queues: Vec<Vec<ChainId>>,
     open: Open,
 }
@@ -222,8 +223,8 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         }
     }
 
-    /// Runs the operations of a chain that need no choice, and determines what the next one waits
-    /// for.
+    /// Runs the operations of a chain that need no choice, and registers the condition that the
+    /// next one waits for.
     fn advance(&mut self, chain: ChainId) {
         while let Some(op) = self.head(chain) {
             if let Some(wait) = self.wait(chain, op) {
@@ -247,8 +248,8 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         }
     }
 
-    /// Returns whether the moment at which an operation runs matters: other operations need the
-    /// value that it writes or replaces.
+    /// Checks whether the time at which an operation runs matters: other operations need the value
+    /// that it writes or replaces.
     fn is_choice(&self, op: OpId) -> bool {
         self.registers.written_key(op).is_some_and(|key| {
             self.source(op).is_none()
@@ -285,7 +286,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         members.get(self.heads[chain.index()] as usize).copied()
     }
 
-    /// Returns what a chain's next operation waits for.
+    /// Returns the condition that a chain's next operation waits for.
     fn wait(&mut self, chain: ChainId, op: OpId) -> Option<Wait> {
         let order = &self.saturation.layer().order;
         if let Some(row) = order.row(op) {
@@ -331,7 +332,7 @@ impl<'s, 'a> ScheduleRun<'s, 'a> {
         self.ran.push(op);
         if let Some(source) = self.source(op) {
             self.unread[source.index()] -= 1;
-            // A read-modify-write is the last to read what it replaces.
+            // A read-modify-write is the last read of the value that it replaces.
             if self.unread[source.index()] <= 1 {
                 let key = self.registers.read_key(op).index();
                 self.awake.append(&mut self.queues[key]);

@@ -1,9 +1,9 @@
 //! The split engine: two unordered writes of a key come in one order or in the other.
 //!
 //! Each case is saturated, and a case that saturation leaves open is split again, until every case
-//! is closed by a cycle or one has all its writes ordered, which is an answer. A case whose proof
-//! does not use its assumption also closes the split above it. Assumptions are undone from a trail;
-//! nothing is copied. The tree of cases is a refutation that a person can read.
+//! is closed by a cycle, or all writes of some case are ordered, which is a witness. A case whose
+//! proof does not use its assumption also closes the split above it. Assumptions are undone from a
+//! trail; nothing is copied. The tree of cases is a refutation that a person can read.
 //!
 //! Exponential in the number of splits at worst. Each split costs one saturation, and the choice of
 //! a pair costs about the number of writes times the number of chains.
@@ -55,7 +55,7 @@ pub(crate) fn split_by(
             continue;
         }
         let mut proof = leaf(case);
-        // Close cases until one has its other half left.
+        // Close cases until one has a second half to try.
         loop {
             let Some(frame) = frames.last_mut() else { return Ok(Completed::Refuted(proof)) };
             let [a, b] = frame.writes;

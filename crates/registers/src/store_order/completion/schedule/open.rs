@@ -1,9 +1,10 @@
 //! Reads with an open source in a schedule.
 //!
-//! Such a read takes the value that the run offers: that of the last buffered write of its session,
-//! or else that in memory. If this is not its value, the read waits. A write then matters even if
-//! no read with a known source takes its value. Among the writes that could run, those that open
-//! reads soon need are preferred to those that replace a value that they soon need.
+//! Such a read takes the current value of its variable: that of the last buffered write of its
+//! session, or else that in memory. If this is not the value that it returned, the read waits. A
+//! write then matters even if no read with a known source takes its value. Among the writes that
+//! could run, those that open reads soon need are preferred to those that replace a value that they
+//! soon need.
 //!
 //! ```text
 //!   t0   w(x,1) ...... w(x,2)
@@ -11,11 +12,11 @@
 //!                                 back and waits, w(x,1) is reserved for the read
 //! ```
 //!
-//! If nothing can run, a read has missed its value. The last write with that value is reserved for
-//! the read, which then holds the variable as reads with known sources do, and the run is undone to
-//! where the write was replaced. A reservation that fails is dropped. If there is none to drop, the
-//! run goes back some distance, which grows as long as there is no progress, forgets its
-//! assumptions, and from then on randomises part of its preferences.
+//! If nothing can run, some read has missed its value. The last write with that value is reserved
+//! for the read, so that the variable stays occupied as for reads with known sources, and the run
+//! is undone to the point where the write was replaced. A reservation that fails is dropped. If
+//! there is none to drop, the run goes back some distance, which grows as long as there is no
+//! progress, forgets its assumptions, and from then on randomises part of its preferences.
 
 use consistory_history::{OpId, ValueId};
 use consistory_order::ChainId;
@@ -33,7 +34,7 @@ const NEXT_OPERATION_WEIGHT: i64 = 1 << 10;
 /// Largest random part of a preference.
 const RANDOM_PREFERENCE: u64 = 1 << 8;
 
-/// Number of operations that the run first goes back.
+/// Number of operations by which the run first goes back.
 const FIRST_RETURN_OPS: u64 = 16;
 
 /// Largest distance of a write that a read waits for.
@@ -55,7 +56,7 @@ pub(super) struct Open {
     sources: Vec<Source>,
     /// Open reads of each key, chain by chain.
     reads: Vec<Vec<OfChain>>,
-    /// Number of these per key that have not run.
+    /// Number of open reads per key that have not run.
     left: Vec<u32>,
     /// For each key the chains that wait for a value.
     queues: Vec<Vec<ChainId>>,
@@ -188,7 +189,8 @@ impl ScheduleRun<'_, '_> {
         self.when.get(op.index()).is_none_or(|&when| when != NEVER)
     }
 
-    /// Returns the write of its session that an open read would have to wait for, if there is one.
+    /// Returns the write of its own session that an open read would have to wait for, if there is
+    /// one.
     fn buffered(&self, read: OpId) -> Option<OpId> {
         self.open.own[read.index()].filter(|&own| !self.has_run(own))
     }
@@ -217,8 +219,8 @@ impl ScheduleRun<'_, '_> {
         }
     }
 
-    /// Rates the next write of a chain: the gain for the next open reads of its key, minus the
-    /// loss.
+    /// Rates the next write of a chain: how soon open reads need its value, minus how soon they
+    /// need the value that it replaces.
     pub(super) fn preference(&self, chain: ChainId) -> i64 {
         let Some(write) = self.head(chain) else { return 0 };
         let Some(key) = self.registers.written_key(write).map(|key| key.index()) else { return 0 };
@@ -263,7 +265,7 @@ impl ScheduleRun<'_, '_> {
     }
 
     /// Reserves the last write with its value for an open read that cannot run, and undoes the run
-    /// to where the write was replaced. Returns whether there is such a read.
+    /// to the point where the write was replaced. Returns whether there is such a read.
     pub(super) fn reserve_what_passed(&mut self) -> bool {
         if self.open.is_empty() {
             return false;
@@ -332,7 +334,7 @@ impl ScheduleRun<'_, '_> {
     }
 
     /// Drops the newest reservation whose read has not run, or else goes back some distance.
-    /// Returns whether there was something to drop.
+    /// Returns `false` if no read is open.
     pub(super) fn give_up(&mut self) -> bool {
         if self.open.is_empty() {
             return false;
