@@ -1,9 +1,5 @@
-//! The language of definitions: any text is parsed or rejected, and a parsed definition can be
-//! evaluated within a budget.
+//! Lets libFuzzer look for an input on which the property `definitions` does not hold.
 
 #![no_main]
 
-use consistory_fuzz::properties::read_definition;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|data: &[u8]| read_definition(&String::from_utf8_lossy(data)));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| consistory_properties::targets::definitions::run(data));

@@ -1,8 +1,5 @@
-//! Litmus tests: any text is read or rejected, and a test is unchanged after writing and reading.
+//! Lets libFuzzer look for an input on which the property `litmus` does not hold.
 
 #![no_main]
 
-use consistory_fuzz::properties::read_litmus;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|data: &[u8]| read_litmus(&String::from_utf8_lossy(data)));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| consistory_properties::targets::litmus::run(data));

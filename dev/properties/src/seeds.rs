@@ -1,18 +1,18 @@
-//! Writes the seeds of each target: `seeds REPOSITORY FOLDER` creates inputs in `FOLDER/TARGET`
-//! from the histories and definitions in the repository.
+//! Seeds: the inputs that a search starts from, made of the histories and definitions in the
+//! repository.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use consistory_formats::{Format, parse_str};
-use consistory_fuzz::{CERTIFIED, history, plan::Plan};
 use consistory_history::History;
 use consistory_models::{EvaluateOptions, catalogue, evaluate};
 use consistory_registers::{CausalModel, Options, decide};
 use consistory_verdict::write_certificate;
-// Library called by instrumented code.
-use libfuzzer_sys as _;
+
+use crate::{CERTIFIED, history, plan::Plan};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -31,14 +31,14 @@ const CERTIFICATES: [&str; 4] = [
     r#"{"kind":"cases","read":"b:0:0","sources":["t0:0","b:0:1"],"branches":[{"kind":"order","order":[]},{"kind":"witness","ww":{"x":["init:x"]}}]}"#,
 ];
 
-fn main() -> Result<()> {
-    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [repository, folder] = &arguments[..] else {
-        return Err("usage: seeds REPOSITORY FOLDER".into());
-    };
-    let mut seeds = Seeds { folder, count: 0 };
+/// Seeds of each target.
+pub type Seeds = BTreeMap<&'static str, Vec<Vec<u8>>>;
+
+/// Returns the seeds of each target, by its name.
+pub fn seeds(repository: &Path) -> Result<Seeds> {
+    let mut seeds = Seeds::new();
     for path in files(&repository.join("models"))? {
-        seeds.add("definitions", &fs::read(path)?)?;
+        add(&mut seeds, "definitions", &fs::read(path)?);
     }
     for path in files(&repository.join("corpus"))? {
         if path.extension().is_some_and(|extension| extension == "expected") {
@@ -46,28 +46,28 @@ fn main() -> Result<()> {
         }
         let content = fs::read(&path)?;
         if path.extension().is_some_and(|extension| extension == "litmus") {
-            seeds.add("litmus", &content)?;
+            add(&mut seeds, "litmus", &content);
         }
         let format = Format::from_path(&path);
         let place =
             Format::ALL.iter().position(|&f| Some(f) == format).unwrap_or(Format::ALL.len());
-        seeds.add("formats", &[&[b'0' + place as u8], &content[..]].concat())?;
+        add(&mut seeds, "formats", &[&[b'0' + place as u8], &content[..]].concat());
         let (Some(format), Ok(text)) = (format, String::from_utf8(content)) else { continue };
         for history in parse_str(&text, format, "seed").unwrap_or_default() {
-            seeds.history(&history)?;
+            add_history(&mut seeds, &history);
         }
     }
     for text in HISTORIES {
-        seeds.history(&history(text))?;
+        add_history(&mut seeds, &history(text));
     }
     for text in CERTIFICATES {
-        seeds.add("certificate_json", text.as_bytes())?;
+        add(&mut seeds, "certificate_json", text.as_bytes());
     }
     for first in 0..8 {
-        seeds.add("certificate_json", &[0, first])?;
+        add(&mut seeds, "certificate_json", &[0, first]);
     }
     for first in 0..=Format::ALL.len() as u8 {
-        seeds.add("words", &[first, 0, 4, 1, 5])?;
+        add(&mut seeds, "words", &[first, 0, 4, 1, 5]);
     }
     let certified = history(CERTIFIED);
     let causal = [CausalModel::Cc, CausalModel::Ccv, CausalModel::Cm];
@@ -79,52 +79,40 @@ fn main() -> Result<()> {
         if let Some(certificate) = judgement.certificate() {
             let mut out = Vec::new();
             write_certificate(&certified, certificate, &mut out)?;
-            seeds.add("certificate_json", &out)?;
+            add(&mut seeds, "certificate_json", &out);
         }
     }
-    println!("{} seeds", seeds.count);
-    Ok(())
+    Ok(seeds)
 }
 
-struct Seeds<'a> {
-    folder: &'a Path,
-    count: usize,
+/// Adds a seed of a target.
+fn add(seeds: &mut Seeds, target: &'static str, content: &[u8]) {
+    seeds.entry(target).or_default().push(content.to_vec());
 }
 
-impl Seeds<'_> {
-    fn add(&mut self, target: &str, content: &[u8]) -> Result<()> {
-        let folder = self.folder.join(target);
-        fs::create_dir_all(&folder)?;
-        fs::write(folder.join(format!("{:04}", self.count)), content)?;
-        self.count += 1;
-        Ok(())
+/// Adds a history, alone and with certificates.
+fn add_history(seeds: &mut Seeds, history: &History) {
+    let Some(plan) = Plan::encode(history) else { return };
+    add(seeds, "check", &plan);
+    let length = history.len() as u8;
+    // A certificate of each kind.
+    for kind in 0..8 {
+        let parts = [&[0, 0, 0, 0, length], &plan[..], &[kind]];
+        add(seeds, "certificates", &parts.concat());
     }
-
-    /// Adds a history, alone and with certificates.
-    fn history(&mut self, history: &History) -> Result<()> {
-        let Some(plan) = Plan::encode(history) else { return Ok(()) };
-        self.add("check", &plan)?;
-        let length = history.len() as u8;
-        // A certificate of each kind.
-        for kind in 0..8 {
-            let parts = [&[0, 0, 0, 0, length], &plan[..], &[kind]];
-            self.add("certificates", &parts.concat())?;
+    // Derivations: an observer, a program order, rules, and the ignored side conditions.
+    let observed = (0..length).map(|observer| [observer, 0, 4, 64]);
+    let others = [[255, 0, 1, 64], [255, 0, 15, 64], [255, 2, 15, 66], [255, 3, 15, 64]];
+    for choices in observed.chain(others) {
+        let parts = [&[0, 0, 0, 0, length], &plan[..], &[5], &choices];
+        add(seeds, "certificates", &parts.concat());
+    }
+    // A true certificate for each model, unchanged and altered.
+    for model in 0..7 {
+        for alterations in 0..2 {
+            let parts = [&[1, model, 0, alterations, length], &plan[..], &[1, 2, 3, 4]];
+            add(seeds, "certificates", &parts.concat());
         }
-        // Derivations: an observer, a program order, rules, and the ignored side conditions.
-        let observed = (0..length).map(|observer| [observer, 0, 4, 64]);
-        let others = [[255, 0, 1, 64], [255, 0, 15, 64], [255, 2, 15, 66], [255, 3, 15, 64]];
-        for choices in observed.chain(others) {
-            let parts = [&[0, 0, 0, 0, length], &plan[..], &[5], &choices];
-            self.add("certificates", &parts.concat())?;
-        }
-        // A true certificate for each model, unchanged and altered.
-        for model in 0..7 {
-            for alterations in 0..2 {
-                let parts = [&[1, model, 0, alterations, length], &plan[..], &[1, 2, 3, 4]];
-                self.add("certificates", &parts.concat())?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,12 +1,14 @@
-//! Common code of the fuzz targets: converts bytes to histories and certificates.
+//! Properties that must hold for every input, whatever its bytes are.
 //!
-//! A target is a binary under `targets/` that libFuzzer drives; it fails by panicking. `run` builds
-//! and runs all of them:
+//! [`targets`] has one module per property. Its function `run` converts bytes to a history, a
+//! certificate or a text, checks the property, and panics if it does not hold. `tests/inputs.rs`
+//! changes the [`seeds`] at random and runs each target on the results; the programs in `fuzz/` let
+//! libFuzzer, which is guided by coverage, look for inputs.
 //!
 //! | target | input | what must hold |
 //! | --- | --- | --- |
 //! | `formats` | a format and a text | every parser ends; what it reads comes back from every format that can express it |
-//! | `definitions` | a definition | the parser ends; evaluating what it reads ends within its budget, and the checker accepts what comes of it |
+//! | `definitions` | a definition | the parser ends; evaluating what it reads ends within its budget, and the checker accepts the certificate |
 //! | `words` | the same, made of words | the same |
 //! | `litmus` | a litmus test | the parser ends; what it reads is written and read back with the same outcomes, which axioms and machine agree on |
 //! | `check` | a history | CC, CCv, CM and SC agree with their certificates, with each other, and with their definitions |
@@ -23,6 +25,8 @@ pub mod forge;
 pub mod json;
 pub mod plan;
 pub mod properties;
+pub mod seeds;
+pub mod targets;
 pub mod words;
 
 use consistory_formats::{Format, parse_str, write_history};
