@@ -261,7 +261,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a place that is assigned to.
+    /// Checks a place to which a value is assigned.
     pub(super) fn target(&mut self, expr: &ast::Expr) -> Option<Place> {
         let place = self.place(expr)?;
         if !self.is_writable(place.root) {
@@ -471,7 +471,8 @@ impl Checker<'_> {
             if is_var {
                 let place = self.target(argument)?;
                 let fits = if self.types.is_simple(ty) && self.types.is_simple(place.ty) {
-                    // What is assigned inside must fit outside, and the other way round.
+                    // The types must include each other, because assignments inside must fit
+                    // outside and vice versa.
                     self.types.includes(ty, place.ty) && self.types.includes(place.ty, ty)
                 } else {
                     self.types.same_shape(ty, place.ty)
@@ -525,13 +526,13 @@ impl Checker<'_> {
         code
     }
 
-    /// Evaluates what is constant.
+    /// Evaluates a constant expression.
     pub(super) fn constant(&self, expr: &Expr) -> Option<i32> {
         fold(expr)
     }
 }
 
-/// Evaluates what has no variables.
+/// Evaluates an expression without variables.
 pub(crate) fn fold(expr: &Expr) -> Option<i32> {
     use BinaryOp::*;
     Some(match &expr.kind {
