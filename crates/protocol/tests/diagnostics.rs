@@ -1,4 +1,5 @@
-//! What is said of descriptions with errors: all of it at once, each with its place.
+//! Diagnostics of descriptions with errors: all errors are reported together, each with its
+//! position.
 
 use consistory_protocol::Model;
 use expect_test::{Expect, expect};
@@ -8,7 +9,7 @@ fn check(text: &str, expected: Expect) {
     expected.assert_eq(&errors.to_string());
 }
 
-/// Checks what stands against tracking the data of a description.
+/// Checks the reasons why the data of a description cannot be tracked.
 fn check_tracking(text: &str, expected: Expect) {
     let model = Model::parse("a.m", text).unwrap_or_else(|errors| panic!("{errors}"));
     expected.assert_eq(&model.tracked().expect_err("it cannot be tracked").to_string());
