@@ -25,7 +25,7 @@ impl Limits<'_> {
         }
     }
 
-    /// Fails if a table with so many entries exceeds the budget.
+    /// Fails if a table of `entries` entries exceeds the budget.
     pub(crate) fn reserve<T>(self, entries: usize) -> Result<(), Stopped> {
         self.0.budget.reserve(entries as u64 * size_of::<T>() as u64)
     }

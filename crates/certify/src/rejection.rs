@@ -138,7 +138,7 @@ pub enum Rejection {
         /// The other one.
         after: String,
     },
-    /// What the certificate calls a thin-air read is not a read, or has a candidate.
+    /// The operation of a thin-air read is not a read, or has a candidate.
     #[error("`{part}`: {op} is not a read of a value that was never written")]
     NotThinAir {
         /// Path within the certificate.

@@ -61,12 +61,12 @@ pub enum Standing {
         /// Reference to the proof.
         by: String,
     },
-    /// It held for every history that was tried.
+    /// The implication held for every history that was tried.
     Checked {
         /// Description of these histories.
         bound: String,
     },
-    /// It is believed; no verdict may rest on it.
+    /// The implication is believed; no verdict may rest on it.
     Conjecture {
         /// Name of the person or publication.
         by: String,

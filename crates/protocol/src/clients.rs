@@ -45,7 +45,7 @@ pub enum Loaded {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ClientError {
     /// There are fewer processors or blocks than the program needs.
-    #[error("the program has {found} {what}, and the protocol {limit}")]
+    #[error("the program has {found} {what}, but the protocol has {limit}")]
     TooFew {
         /// The kind that is too few: processors or blocks.
         what: &'static str,

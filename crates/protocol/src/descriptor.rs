@@ -181,7 +181,7 @@ pub enum Symbol {
         /// Annotations of the edge.
         annotations: Annotations,
     },
-    /// Gives a node a further ID; another node with this ID loses it.
+    /// Assigns a further ID to a node; another node with this ID loses it.
     AddId {
         /// An ID of the node; if no node has this ID, `id` is only removed from its node.
         node: Id,
@@ -245,7 +245,7 @@ pub enum DescriptorProblem {
         what: &'static str,
     },
     /// An annotation is repeated on one edge.
-    #[error("`{name}` stands here twice")]
+    #[error("`{name}` occurs twice")]
     Twice {
         /// The annotation.
         name: &'static str,

@@ -464,11 +464,11 @@ fn the_figure_of_the_paper_is_accepted() {
     assert_eq!(verdict(figure), "accepted");
     assert_eq!(
         verdict(&figure.replace("4 -> 3 forced\n", "")),
-        "symbol 12: LD(P2,B1,1) is left without a forced edge to the store that overwrites what it loaded"
+        "symbol 12: LD(P2,B1,1) has no forced edge to the store that overwrites the loaded value"
     );
     assert_eq!(
         verdict(&figure.replace("3 -> 1 inh\n4 -> 1 po", "4 -> 1 po\n1 -> 3 forced\n3 -> 1 inh")),
-        "symbol 13: this edge closes a cycle: LD(P2,B1,2) comes before ST(P1,B1,2) already"
+        "symbol 13: this edge closes a cycle: LD(P2,B1,2) already comes before ST(P1,B1,2)"
     );
 }
 

@@ -166,11 +166,11 @@ fn a_checkpoint_of_something_else_is_refused() {
     for (options, message) in [
         (
             Options { symmetry: false, ..options.clone() },
-            "the checkpoint was made with symmetry, and this search is without symmetry",
+            "the checkpoint was made with symmetry, but this search runs without symmetry",
         ),
         (
             Options { compaction: true, ..options.clone() },
-            "the checkpoint was made with exact states, and this search is with hash compaction",
+            "the checkpoint was made with exact states, but this search runs with hash compaction",
         ),
     ] {
         assert_eq!(refused(GERMAN, &options).to_string(), message);

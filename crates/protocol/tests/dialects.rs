@@ -109,7 +109,7 @@ fn constants_are_given_from_outside() {
     let unknown = with(&[("P", ConstantValue::Integer(5))]).unwrap_err().to_string();
     assert!(unknown.contains("there is no constant `P`"), "{unknown}");
     let wrong = with(&[("N", ConstantValue::Boolean(true))]).unwrap_err().to_string();
-    assert!(wrong.contains("so must its replacement be"), "{wrong}");
+    assert!(wrong.contains("its replacement must be too"), "{wrong}");
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn what_goes_wrong_is_found_by_a_shortest_run() {
     );
     goes_wrong(
         "var m: multiset [1] of 0..1; startstate undefine m; end; rule begin multisetadd(0, m); end;",
-        "test.m:1:69: the multiset is full, it holds 1 elements",
+        "test.m:1:69: the multiset is full: it can hold 1 elements",
         2,
     );
     goes_wrong(

@@ -455,6 +455,6 @@ fn too_many_processors_are_refused() {
     let refused = Witness::new(shape).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "60 processors and 2 blocks are too many: twice the blocks and the processors may be at most 48"
+        "60 processors and 2 blocks are too many: processors plus twice the blocks may be at most 48"
     );
 }

@@ -122,7 +122,7 @@ impl From<Core> for Judgement<ObjectCertificate> {
 
 /// The operations that took effect, in an order, and the operations that each of them sees.
 ///
-/// It contains every completed operation, and the pending ones that took effect.
+/// A linearization contains every completed operation, and the pending ones that took effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Linearization {
     /// The order, first operation first.
@@ -175,9 +175,9 @@ pub struct Instead {
 
 /// A few operations that are not linearizable by themselves.
 ///
-/// They are closed: if the history had a linearization, removing all other operations from it would
-/// leave a linearization of these. The condition for this depends on the object; the checker
-/// verifies it.
+/// The operations are closed: if the history had a linearization, removing all other operations
+/// from it would leave a linearization of these. The condition for this depends on the object; the
+/// checker verifies it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Core {
     /// The pattern.

@@ -1,12 +1,13 @@
 //! A plain evaluator of definitions, which only the checker uses.
 //!
-//! It computes every expression as a set of pairs ([`Pairs`]), operator by operator, a `let rec` by
-//! iteration from the empty set, under a [`Choice`] of `wr` and `ww` that may be partial. Each
-//! value carries four facts:
+//! The evaluator computes every expression as a set of pairs ([`Pairs`]), operator by operator, and
+//! a `let rec` by iteration from the empty set, under a [`Choice`] of `wr` and `ww` that may be
+//! partial. Each value carries four facts:
 //!
 //! - `grows`: in every completion of the choice, the value contains all pairs that it contains
 //!   here;
-//! - `shrinks`: it contains no other pairs between the operations that count here;
+//! - `shrinks`: in every completion, the value contains no other pairs between the operations that
+//!   count here;
 //! - whether its computation used `wr`, and whether it used `ww`.
 //!
 //! A completion may have more of `wr` and `ww`, and more operations that count, because an

@@ -126,7 +126,8 @@ impl Ready {
         }
     }
 
-    /// Checks whether the checker can tell from a state which calls do not matter to which.
+    /// Checks whether the checker can tell from a state which calls do not matter to which
+    /// others.
     pub(crate) fn has_independent_calls(&self) -> bool {
         !matches!(
             self,

@@ -84,7 +84,7 @@ impl ActiveGraph {
         Some(slot)
     }
 
-    /// Gives an unused ID to a node.
+    /// Assigns an unused ID to a node.
     pub(super) fn give(&mut self, slot: Slot, id: Id) {
         self.named.insert(id, slot);
         self.ids[slot] += 1;

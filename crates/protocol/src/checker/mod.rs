@@ -39,7 +39,7 @@ pub enum Reason {
         id: Id,
     },
     /// The edge closes a cycle.
-    #[error("this edge closes a cycle: {to} comes before {from} already")]
+    #[error("this edge closes a cycle: {to} already comes before {from}")]
     Cycle {
         /// The edge's source.
         from: Label,
@@ -55,7 +55,7 @@ pub enum Reason {
         to: Label,
     },
     /// A program order edge is repeated.
-    #[error("there is a program order edge from {from} to {to} already")]
+    #[error("there is already a program order edge from {from} to {to}")]
     ProgramOrderTwice {
         /// The edge's source.
         from: Label,
@@ -63,7 +63,7 @@ pub enum Reason {
         to: Label,
     },
     /// Two consecutive operations of a processor can no longer get a program order edge.
-    #[error("{label} is left without its program order edge to the operation that follows")]
+    #[error("{label} can get no program order edge to the next operation any more")]
     NoProgramOrder {
         /// The earlier operation.
         label: Label,
@@ -83,13 +83,13 @@ pub enum Reason {
         to: Label,
     },
     /// A store has two ST order edges out of it.
-    #[error("{label} has an ST order edge out of it already")]
+    #[error("{label} already has an ST order edge out of it")]
     SecondSuccessor {
         /// The store.
         label: Label,
     },
     /// A store has two ST order edges into it.
-    #[error("{label} has an ST order edge into it already")]
+    #[error("{label} already has an ST order edge into it")]
     SecondPredecessor {
         /// The store.
         label: Label,
@@ -107,7 +107,7 @@ pub enum Reason {
         label: Label,
     },
     /// An inheritance edge does not go from a store to a load of its value.
-    #[error("an inheritance edge goes from {from} to {to}, which does not load what that stores")]
+    #[error("an inheritance edge goes from {from} to {to}, which does not load the stored value")]
     NotInherited {
         /// The edge's source.
         from: Label,
@@ -115,19 +115,19 @@ pub enum Reason {
         to: Label,
     },
     /// A load has two inheritance edges.
-    #[error("{label} has an inheritance edge into it already")]
+    #[error("{label} already has an inheritance edge into it")]
     SecondInheritance {
         /// The load.
         label: Label,
     },
     /// A load of a stored value has no inheritance edge.
-    #[error("{label} is left without an inheritance edge")]
+    #[error("{label} has no inheritance edge")]
     NoInheritance {
         /// The load.
         label: Label,
     },
     /// No forced edge orders a load before the store that overwrites the value that it loaded.
-    #[error("{label} is left without a forced edge to the store that overwrites what it loaded")]
+    #[error("{label} has no forced edge to the store that overwrites the loaded value")]
     NoForcedEdge {
         /// The load.
         label: Label,

@@ -74,7 +74,7 @@ pub enum Mismatch {
     #[error("the checkpoint belongs to another description")]
     Description,
     /// The checkpoint was made with other options.
-    #[error("the checkpoint was made {was}, and this search is {is}")]
+    #[error("the checkpoint was made {was}, but this search runs {is}")]
     Options {
         /// Option of the checkpoint.
         was: &'static str,
@@ -193,9 +193,9 @@ impl Checkpoint {
             return Err(Mismatch::Description);
         }
         let names = [
-            ("with data as it is", "with observer and checker"),
+            ("without tracking", "with observer and checker"),
             ("without symmetry", "with symmetry"),
-            ("without a look for deadlocks", "with one"),
+            ("without a check for deadlocks", "with a check for deadlocks"),
             ("with exact states", "with hash compaction"),
         ];
         let flags = self.identity.flags().into_iter().zip(wanted.flags());

@@ -114,10 +114,10 @@ pub enum Unfinished {
         limit: u64,
     },
     /// A violation was found, but the run to it was not found in time.
-    #[error("something is wrong, but the run to it was not found: {0}")]
+    #[error("a violation was found, but not the run to it: {0}")]
     Run(Stopped),
     /// A violation was found, but no run could be built along the representatives of its states.
-    #[error("something is wrong, but the run to it could not be put together")]
+    #[error("a violation was found, but no run to it could be built")]
     Representatives,
     /// More locations hold different values than the observer can distinguish.
     #[error("more than {limit} stale or pending values are held at once")]

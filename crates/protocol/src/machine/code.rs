@@ -39,7 +39,7 @@ pub enum FaultKind {
     #[error("division by 0")]
     DivisionByZero,
     /// A result that does not fit into 32 bits.
-    #[error("this is too large")]
+    #[error("the result does not fit into 32 bits")]
     Overflow,
     /// An assertion does not hold.
     #[error("assertion failed{}{}", if message.is_empty() { "" } else { ": " }, message)]
@@ -60,7 +60,7 @@ pub enum FaultKind {
         limit: u32,
     },
     /// An element was added to a full multiset.
-    #[error("the multiset is full, it holds {capacity} elements")]
+    #[error("the multiset is full: it can hold {capacity} elements")]
     MultisetFull {
         /// Capacity of the multiset.
         capacity: u32,
@@ -135,7 +135,7 @@ pub(crate) enum Code {
     Count(Box<Scan>),
 }
 
-/// What a loop ranges over.
+/// Values that a loop ranges over.
 #[derive(Clone, Debug)]
 pub(crate) enum Range {
     Pieces { pieces: Box<[Piece]>, site: SiteId },

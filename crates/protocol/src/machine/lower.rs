@@ -130,7 +130,7 @@ pub(crate) fn lower(
     }
 }
 
-/// An iteration over the rules of a state, of which only enabled ones of the least priority fire.
+/// An iteration over the rules of a state; only enabled rules of the least priority fire.
 pub(crate) struct ByPriority<'a> {
     ends: &'a [usize],
     is_enabled: bool,

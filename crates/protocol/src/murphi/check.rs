@@ -128,7 +128,7 @@ impl Checker<'_> {
         }
         let missing = self.constants.iter().zip(&self.replaced).find(|(_, replaced)| !**replaced);
         if let Some(((name, _), _)) = missing {
-            let message = format!("there is no constant `{name}` to give a value to");
+            let message = format!("there is no constant `{name}` that could be given a value");
             self.report(Span::default(), message);
         }
         self.data_type();
@@ -201,7 +201,7 @@ impl Checker<'_> {
         if found.is_none() {
             let near = self.nearest(&ident.name);
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            self.report(ident.span, format!("nothing is called `{}`{hint}", ident.name));
+            self.report(ident.span, format!("unknown name `{}`{hint}", ident.name));
         }
         found
     }
@@ -261,14 +261,17 @@ impl Checker<'_> {
                 let symbol = match (self.constant(&value), replacement) {
                     (Some(_), Some((_, ty))) if !self.types.overlap(ty, value.ty) => {
                         let message = format!("the constant is {}", self.types.show(value.ty));
-                        self.report(value.span, message + ", and so must its replacement be");
+                        self.report(value.span, message + ", and its replacement must be too");
                         Symbol::Constant { code: 0, ty: Types::ERROR }
                     }
                     (Some(_), Some((code, ty))) => Symbol::Constant { code, ty },
                     (Some(code), None) => Symbol::Constant { code, ty: value.ty },
                     (None, _) => {
                         if value.ty != Types::ERROR {
-                            self.report(value.span, "a constant's value must be constant");
+                            self.report(
+                                value.span,
+                                "the value of a constant must be a constant expression",
+                            );
                         }
                         Symbol::Constant { code: 0, ty: Types::ERROR }
                     }
@@ -368,7 +371,8 @@ impl Checker<'_> {
                 let mut seen = Vec::new();
                 for &member in &members {
                     if seen.contains(&member) {
-                        let message = format!("{} is twice in the union", self.types.show(member));
+                        let message =
+                            format!("{} occurs twice in the union", self.types.show(member));
                         self.report(ty.span, message);
                     } else {
                         seen.push(member);
@@ -520,7 +524,7 @@ impl Checker<'_> {
                     Binder::Choose { .. } => Some("choose"),
                     _ => None,
                 }) {
-                    self.report(rule.span, format!("a start state cannot stand inside `{binder}`"));
+                    self.report(rule.span, format!("a start state cannot be inside `{binder}`"));
                 }
                 let number = out.starts.len() + 1;
                 let name = name.clone().unwrap_or_else(|| format!("start state {number}").into());
@@ -617,7 +621,7 @@ impl Checker<'_> {
                         (Types::INTEGER, counted(from, to, by).take(MAX_INSTANCES + 1).collect())
                     }
                     (_, Some(0)) => {
-                        self.report(quantifier.name.span, "this never ends: its step is 0");
+                        self.report(quantifier.name.span, "this range never ends: its step is 0");
                         (Types::ERROR, Vec::new())
                     }
                     _ => (Types::ERROR, Vec::new()),
@@ -749,14 +753,14 @@ impl Checker<'_> {
             [value] => Some(value),
             [] => {
                 let message = format!(
-                    "what is stored? no ruleset over the data type {} stands around this rule",
+                    "the stored value is unknown: no ruleset over the data type {} encloses this rule",
                     self.types.show(data)
                 );
                 self.report(span, message);
                 None
             }
             _ => {
-                self.report(span, "what is stored? say which variable by `value=`");
+                self.report(span, "the stored value is ambiguous: name its variable with `value=`");
                 None
             }
         }

@@ -115,7 +115,8 @@ impl Checker<'_> {
     pub(super) fn value(&mut self, expr: &ast::Expr) -> Expr {
         let checked = self.expr(expr);
         if matches!(checked.kind, ExprKind::Undefined) {
-            let message = "`undefined` can only be assigned or passed; ask by `isundefined(...)`";
+            let message =
+                "`undefined` can only be assigned or passed; test for it with `isundefined(...)`";
             self.report(expr.span, message);
             return error(expr.span);
         }
@@ -209,7 +210,7 @@ impl Checker<'_> {
                     },
                 };
                 if self.constant(&by) == Some(0) {
-                    self.report(by.span, "this never ends: its step is 0");
+                    self.report(by.span, "this range never ends: its step is 0");
                 }
                 let ty = match (self.constant(&from), self.constant(&to)) {
                     (Some(a), Some(b)) => {

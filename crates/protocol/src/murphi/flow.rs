@@ -3,10 +3,10 @@
 //!
 //! Tracking replaces data by labels. So a rule may copy data (through fields, whole records,
 //! arrays, parameters, results and elements of multisets), test whether it is defined, and store
-//! the value that a ruleset binds; it may not compare data, compute with it or use constants as
-//! data. Assertions, invariants and conditions that only lead to errors may read data: tracking
-//! drops them, because labels do not determine values. A *ghost* is a variable of the state whose
-//! data flows only into such checks and into other ghosts; it is not a location.
+//! the value that a ruleset binds; it may not compare data, compute with it or create it.
+//! Assertions, invariants and conditions that only lead to errors may read data: tracking drops
+//! them, because labels do not determine values. A *ghost* is a variable of the state whose data
+//! flows only into such checks and into other ghosts; it is not a location.
 //!
 //! Start states are not analysed: they run on concrete data and may use it without restrictions.
 
@@ -269,7 +269,7 @@ impl Analysis<'_> {
                     Some(known) => {
                         let types = &self.program.types;
                         let message = format!(
-                            "elsewhere a {what} is {}, here it is {}",
+                            "a {what} is {} elsewhere, but {} here",
                             types.show(*known),
                             types.show(name.ty)
                         );
@@ -278,7 +278,7 @@ impl Analysis<'_> {
                 }
             }
             if *with_block.get_or_insert(mark.block.is_some()) != mark.block.is_some() {
-                let message = "either every mark says `block=`, or none does";
+                let message = "either all marks or none must have `block=`";
                 self.problems.push((mark.span, message.into()));
             }
         }
@@ -442,7 +442,8 @@ impl Analysis<'_> {
     /// Checks a copy of a quantifier's value of the data type: some store must store it.
     fn bound(&mut self, place: &Place) {
         if !self.stored.contains(&place.root) && !self.stored.contains(&self.root(place.root)) {
-            let message = "this value comes from nowhere: mark the rule with `--@ store ...`";
+            let message =
+                "no store of this rule stores this value: mark the rule with `--@ store ...`";
             self.report(place.span, message);
         }
     }
@@ -549,5 +550,5 @@ fn is_check(stmts: &[Stmt]) -> bool {
 
 const COMPUTED: &str =
     "this computes with data or compares it; tracking needs data to be copied only";
-const INSIDE: &str = "this makes up data; outside start states data is only copied or stored";
+const INSIDE: &str = "this creates data; outside start states data can only be copied or stored";
 const OUTSIDE: &str = "this takes data out of the data type, where it cannot be tracked";

@@ -225,7 +225,7 @@ pub(crate) fn number(digits: &str) -> Result<i32, String> {
     let (text, radix, what) = match lower.strip_prefix("0x") {
         Some(text) => (text, 16, "a hexadecimal number"),
         None if lower.len() > 1 && lower.starts_with('0') => {
-            (&lower[1..], 8, "an octal number, which is what starts with 0")
+            (&lower[1..], 8, "an octal number, although it starts with 0")
         }
         None => (&lower[..], 10, "a number"),
     };

@@ -173,7 +173,7 @@ impl Parser<'_> {
                     if is_here && self.peek() == Token::Keyword(Keyword::Rule) {
                         marks.push(mark);
                     } else {
-                        let message = "this mark does not stand in front of a rule";
+                        let message = "this mark is not in front of a rule";
                         self.problems.push((comment.span, message.into()));
                     }
                 }

@@ -82,6 +82,6 @@ pub enum Failure {
     #[error("{0}")]
     Rejected(#[from] Reason),
     /// Every order of the pending stores closes a cycle in the constraint graph.
-    #[error("the stores that are not yet serialized fit in no order")]
+    #[error("every order of the stores that are not yet serialized closes a cycle")]
     NoOrder,
 }

@@ -16,7 +16,7 @@ use crate::tracking::{Companion, Effect, Follower, Rejected, Renaming, Shape};
 /// The error that a protocol is too large for a [`Witness`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{procs} processors and {blocks} blocks are too many: twice the blocks and the processors may be at most {limit}"
+    "{procs} processors and {blocks} blocks are too many: processors plus twice the blocks may be at most {limit}"
 )]
 pub struct WitnessError {
     /// Number of processors.

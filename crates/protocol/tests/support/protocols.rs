@@ -30,7 +30,7 @@ pub(crate) struct RandomProtocol {
     /// Copies: target, source, and whether the flag guards the copy.
     copies: Vec<(&'static str, &'static str, Guard)>,
     undefines: Vec<&'static str>,
-    /// Places that a start state leaves undefined, and places that hold a second value.
+    /// Contents of each place in a start state.
     start: Vec<Start>,
     has_loop: bool,
 }
