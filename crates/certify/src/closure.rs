@@ -8,8 +8,8 @@
 //! | rule | if | then |
 //! | --- | --- | --- |
 //! | `cf` | a write w2 is before a read of another write w of its key | w2 is before w |
-//! | `rw` | a write w2 is after a write w of its key | w2 is after what reads from w |
-//! | `st` | a write is before another of its key in one relation | it is so in the other |
+//! | `rw` | a write w2 is after a write w of its key | w2 is after every read of w |
+//! | `st` | a write is before another of its key in one relation | the same holds in the other relation |
 //!
 //! Relations that are closed under the rules contain the least ones, so the least ones have no
 //! cycle either.

@@ -39,7 +39,7 @@ use super::project::Projection;
 use crate::Rejection;
 use crate::real_time::returned_before;
 
-/// Number of words that may be visited to check one certificate, which takes some ten seconds.
+/// Largest number of words visited to check one certificate, which takes about ten seconds.
 const MAX_WORDS_VISITED: u64 = 1 << 34;
 
 /// Number of words visited between two checks of the budget.

@@ -16,8 +16,8 @@
 //!
 //! In the last two rows the shown edges must exist too (see `walk`).
 //!
-//! Cases may contradict each other, for example two cases about one read. Then there is no
-//! completion, and anything closes them.
+//! Cases may contradict each other, for example two cases about one read. Such cases have no
+//! completion, so whatever closes them is sound.
 
 use consistory_definition::Definition;
 use consistory_history::{KeyId, OpId};

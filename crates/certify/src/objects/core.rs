@@ -142,7 +142,7 @@ fn store<'a>(view: &'a View<'_>, kept: &[usize], initial: &Value) -> Option<CanG
     let has_appends = arguments("append").count() > 0;
     let read: Vec<&Value> = kept.iter().filter_map(|&i| view.events[i].returns.as_ref()).collect();
     let lengths: HashSet<usize> = arguments("append").filter_map(text).map(str::len).collect();
-    // Every part of a text that was read that is as long as an appended text.
+    // Every part of a returned text that is as long as some appended text.
     let mut parts: HashSet<&str> = HashSet::new();
     let mut elements: HashSet<&Value> = HashSet::new();
     for &value in &read {
@@ -202,7 +202,7 @@ fn collection<'a>(
         .collect();
     let values: HashSet<&Value> = inserted.iter().copied().chain(removed.iter().copied()).collect();
     let different = inserted.iter().collect::<HashSet<_>>().len();
-    // If a value that stays was inserted twice, a pending removal may have taken the other copy.
+    // If a remaining value was inserted twice, a pending removal may have taken the other copy.
     let is_all_removed =
         different == inserted.len() && inserted.iter().all(|&value| removed.contains(value));
     let last_end = events().filter_map(|event| event.end).max();

@@ -149,8 +149,8 @@ impl<'a> View<'a> {
 
     /// Performs an operation that another one sees, and returns whether that is possible.
     ///
-    /// A method that is declared to read changes nothing, even where it is impossible. If the
-    /// checker does not know the object, a possible call of such a method keeps its effect.
+    /// A method that is declared to read counts as possible in every state. If the checker does
+    /// not know the object, a call of such a method keeps its effect where it is possible.
     pub(crate) fn see(&self, state: &mut State, event: usize) -> bool {
         let reads = self.object.is_read_only(&self.events[event].method, None);
         if !reads {

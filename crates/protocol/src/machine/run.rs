@@ -351,7 +351,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Calls a subprogram, which stores its result in the slot of the call.
+    /// Calls a subprogram, which stores its result in the slot that the call names.
     fn call(&mut self, call: &Call) -> Ran<()> {
         for pass in &call.arguments {
             match pass {

@@ -297,7 +297,7 @@ impl Obligations {
         self.matrix[last] |= reached;
         self.matrix[tail] = reached;
         self.matrix[front] = reached;
-        // The new store has no outgoing edges: as an obligation, it reaches only itself.
+        // The new store has no outgoing edges, so the rows whose obligation it is reach only it.
         for column in [last, tail, front] {
             self.matrix[column] |= overwritten;
         }
@@ -319,8 +319,8 @@ impl Obligations {
         // The store comes after the last store of its block and after the loads of that one.
         self.precede(self.matrix[columns.front(block)], of_class(class))?;
         let overwritten = self.overwrite(block)?;
-        // As an obligation, the store reaches the same nodes as the successor of the previous
-        // store.
+        // The store is the obligation of the rows `overwritten`, so they reach what its own row
+        // reaches.
         for column in self.matrix.iter_mut().filter(|column| **column & of_class(class) != 0) {
             *column |= overwritten;
         }
@@ -335,7 +335,7 @@ impl Obligations {
     }
 
     /// Makes the last store of a block, or its initial value, stale because of a next store.
-    /// Returns the rows that must contain the nodes that the next store reaches.
+    /// Returns the rows whose obligation is the next store.
     fn overwrite(&mut self, block: u8) -> Result<Reached, Fault> {
         let is_first = self.stored & of_first(block) == 0;
         self.stored |= of_first(block);
