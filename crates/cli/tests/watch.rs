@@ -160,7 +160,7 @@ fn a_growing_file_is_followed() {
         .unwrap();
     let path = folder.path().join("events.jsonl");
     let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
-    // A line arrives in pieces.
+    // The line arrives in pieces.
     for line in BAD {
         for piece in [&line[..10], &line[10..], "\n"] {
             file.write_all(piece.as_bytes()).unwrap();
