@@ -1,10 +1,10 @@
 //! Store orders: TSO and PSO.
 //!
 //! A history satisfies TSO, or PSO, iff no read reads from a write that follows it in its own
-//! session and some store order `ww` makes both `ppo | wre | ww | rw[ww]` and `poloc | wre | ww |
-//! rw[ww]` acyclic. The certificate gives `ww`. Each relation is built with few edges that have the
-//! same closure, and sorted topologically; initial writes are left out, because nothing comes
-//! before them.
+//! session and some store order `ww` makes both `ppo | wre | ww | rw[ww]` and
+//! `poloc | wre | ww | rw[ww]` acyclic. The certificate gives `ww`. Each relation is built with few
+//! edges that have the same closure, and sorted topologically; initial writes are left out, because
+//! nothing comes before them.
 //!
 //! Cost: linear in the size of the history.
 

@@ -1,11 +1,11 @@
 //! Views: CCM and wCCM.
 //!
-//! CCM holds if and only if `po | wr | pww | rw[pww]` has no cycle, where `pww = (hb_WW |
-//! cf[hb])+`. Here `hb` is the transitive union of the relations `hb_o`, the least relations that
-//! contain the causal order and, for reads r up to o in the session of o, the pair `(w', w)` if w'
-//! is before r and r reads from another write w of its key. All of this is monotone in `hb`, so a
-//! larger `hb` proves as much, and the certificate supplies one: pairs of writes, session by
-//! session.
+//! CCM holds if and only if `po | wr | pww | rw[pww]` has no cycle, where
+//! `pww = (hb_WW | cf[hb])+`. Here `hb` is the transitive union of the relations `hb_o`, the least
+//! relations that contain the causal order and, for reads r up to o in the session of o, the pair
+//! `(w', w)` if w' is before r and r reads from another write w of its key. All of this is monotone
+//! in `hb`, so a larger `hb` is an equally good proof, and the certificate supplies one: pairs of
+//! writes, session by session.
 //!
 //! For each session the checker assigns every operation a level: the first operation of the session
 //! that it precedes or equals, by the causal order and the session's own pairs. Then it checks for

@@ -350,11 +350,11 @@ pub struct Program {
     /// Name of the commit order, if the definition quantifies over total orders of all
     /// transactions, `with co from commit-orders`.
     pub commit_order: Option<String>,
-    /// Whether the definition quantifies over total orders of all operations, `with mo from
-    /// total-orders`.
+    /// Whether the definition quantifies over total orders of all operations,
+    /// `with mo from total-orders`.
     pub has_memory_order: bool,
-    /// Whether the definition quantifies over total orders of all operations, one per thread, `with
-    /// view from thread-orders`.
+    /// Whether the definition quantifies over total orders of all operations, one per thread,
+    /// `with view from thread-orders`.
     pub has_views: bool,
 }
 

@@ -1,11 +1,11 @@
 //! Conversion between transactions and calls of one method.
 //!
-//! Recorders of databases write a transaction as one call, `txn([[append,x,1],[r,x,null]]) =>
-//! [[append,x,1],[r,x,[1]]]`: the argument lists the requested steps, and the return value lists
-//! the same steps with the result of each read. [`transactions_of_calls`] turns such calls into
-//! bracketed transactions, on which isolation levels are defined. [`calls_of_transactions`] turns
-//! transactions into calls of the object `transactions`, whose linearizability is strict
-//! serializability.
+//! Recorders of databases write a transaction as one call,
+//! `txn([[append,x,1],[r,x,null]]) => [[append,x,1],[r,x,[1]]]`: the argument lists the requested
+//! steps, and the return value lists the same steps with the result of each read.
+//! [`transactions_of_calls`] turns such calls into bracketed transactions, on which isolation levels
+//! are defined. [`calls_of_transactions`] turns transactions into calls of the object
+//! `transactions`, whose linearizability is strict serializability.
 
 use rustc_hash::FxHashMap;
 

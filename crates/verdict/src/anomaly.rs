@@ -9,7 +9,7 @@ use crate::transactions::{BadRead, Dependency, Level, Relates, TransactionCertif
 pub enum Anomaly {
     /// A read that no level allows.
     BadRead(BadRead),
-    /// Version orders and dependencies on writes form a cycle (G0, dirty write).
+    /// Version orders form a cycle (G0, dirty write).
     DirtyWrite,
     /// Transactions depend on each other in a cycle (G1c).
     CircularDependency,

@@ -71,8 +71,8 @@ pub(crate) fn parse(h: &History, json: &str) -> Certificate {
 
 /// Judges a certificate in a short notation that is expanded to JSON.
 ///
-/// An order: `t0:0 t1:0 ...`. Session orders: `t0 = t0:0 t1:0, t1 = ...`. A store order: `x: init:x
-/// t0:0, ...`. Choices may follow after a bar: `| t1:0<t0:0`.
+/// An order: `t0:0 t1:0 ...`. Session orders: `t0 = t0:0 t1:0, t1 = ...`. A store order:
+/// `x: init:x t0:0, ...`. Choices may follow after a bar: `| t1:0<t0:0`.
 pub(crate) fn consistent(h: &History, model: &str, certificate: &str) -> Result<(), Rejection> {
     let (body, choices) = certificate.split_once('|').unwrap_or((certificate, ""));
     let ops = |text: &str| {

@@ -190,7 +190,8 @@ fn a_rejection_says_which_edge_and_why() {
         ("cc", h, String::new(), ("edges".into(), None)),
         ("cc", h, "init:x po t0:0, t0:0 po init:x".into(), edge("edges[1]", Flaw::NotGiven)),
         ("cc", h, "t0:0 po t0:0".into(), edge("edges[0]", Flaw::NotGiven)),
-        // CC allows only one `rw` on a cycle: each of these two follows, but the cycle has both.
+        // A cycle of CC may have only one `rw`: each of these two edges follows, but the cycle has
+        // both.
         (
             "cc",
             "t0: w(x,1) w(y,1) r(y,1) r(z,0); t1: w(z,1) w(u,1) r(u,1) r(x,0)",
