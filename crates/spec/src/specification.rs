@@ -286,7 +286,7 @@ pub trait Object: Send + Sync {
 
     /// Returns the specification itself, so that its type can be tested.
     ///
-    /// The checker of certificates trusts hints only of the ready objects, which it recognises by
+    /// The certificate checker trusts hints only of the built-in objects, which it recognises by
     /// their types.
     fn as_any(&self) -> &dyn Any;
 

@@ -1,4 +1,4 @@
-//! Initial values: how an object starts in a history that states them.
+//! Initial values of an object that are stated by a history.
 //!
 //! `init: x=5` in a history of calls names a key and its value. A register or counter has one value,
 //! so one key is its value; a store, transactions and a bank have keys of their own. Any other object
@@ -57,8 +57,8 @@ pub enum StartError {
     },
 }
 
-/// Returns a ready object with a history's initial values, or the same object if the history states
-/// none.
+/// Returns a built-in object with a history's initial values, or the same object if the history
+/// states none.
 ///
 /// `name` is the object's name with its parameter. A history of reads and writes states the initial
 /// values of all its keys, a history of calls those of its `init:` lines.
@@ -137,8 +137,8 @@ pub fn started(
     })
 }
 
-/// Returns the values that a key of this name may have in calls: the text, and the number if it is
-/// one; `init: 1=5` applies to the key that calls write as `1` and as `"1"`.
+/// Returns the values that a key with this name may have in calls: the text and, if it is a number,
+/// the number. So `init: 1=5` applies to the key that calls write as `1` and as `"1"`.
 fn by_name(key: &str, value: &Value, is_text: bool) -> Vec<(Value, Value)> {
     let mut found = vec![(Value::Str(key.into()), value.clone())];
     if let Ok(number) = key.parse::<i64>()
