@@ -43,10 +43,10 @@
 //! println!("{failure}");
 //! ```
 //!
-//! The specification is a ready one by its name (`consistory_spec::catalogue` lists them), or your
-//! own ([`Harness::specification`]). If a collection promises less than linearizability, set
-//! [`Harness::model`] or [`Harness::levels`], or let [`Harness::infer_levels`] determine what it
-//! provides.
+//! The specification is a built-in one, selected by name (`consistory_spec::catalogue` lists them),
+//! or your own ([`Harness::specification`]). If a collection promises less than linearizability,
+//! set [`Harness::model`] or [`Harness::levels`], or let [`Harness::infer_levels`] determine the
+//! levels that it provides.
 //!
 //! # How it works
 //!
