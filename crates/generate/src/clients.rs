@@ -139,7 +139,8 @@ impl Clients {
         session
     }
 
-    /// Chooses a value to write to `variable`, one that it never held unless values repeat.
+    /// Chooses a value to write to `variable`; a value that was never written there, unless values
+    /// repeat.
     fn value(&mut self, variable: u32) -> u32 {
         if self.values > 0 {
             return 1 + self.random.below(self.values);
