@@ -128,7 +128,7 @@ fn read_survey(text: &str) -> Result<Survey, Box<dyn Error>> {
     Ok(survey)
 }
 
-/// Writes a history as text.
+/// Formats a history as text.
 fn shown(history: &History) -> String {
     let mut text = Vec::new();
     write_history(history, Format::Hist, &mut text)
@@ -136,7 +136,7 @@ fn shown(history: &History) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Writes a number with its noun.
+/// Formats a number with its noun.
 fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
