@@ -11,7 +11,7 @@
 //!               └ n2: ...
 //! ```
 //!
-//! If any of the three processes ends, for whatever reason, the kernel kills all processes below it
+//! If any of the three processes ends, for any reason, the kernel kills all processes below it
 //! with SIGKILL. Network namespaces, bridges and mounts exist only inside the namespaces and vanish
 //! with the last process. The same is true of shared memory: IPC objects belong to the namespace,
 //! and `/dev/shm` is a tmpfs inside. Data folders are on a tmpfs inside. So a run has nothing to

@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Runs an update as a transaction and returns the outcome and what was sent.
+    /// Runs an update as a transaction and returns the outcome and the sent statements.
     fn run(script: Vec<Option<Result<Rows, SqlError>>>) -> (Outcome, Vec<String>) {
         let connection = Late { script, sent: Vec::new() };
         let mut client = SqlClient { connection, dialect: Dialect::Postgres, begin: "begin" };

@@ -57,7 +57,7 @@
 //! the independent checker has confirmed it. A [`Campaign`] does all this with any runner, and
 //! shrinks: a smaller program counts as failing only after it was observed to fail.
 //!
-//! # What a report means
+//! # The meaning of a report
 //!
 //! A failure is real: the program ran, the calls returned the values in the history, and the
 //! recorded order was real. If nothing was found, no failure occurred in that many runs; a rare

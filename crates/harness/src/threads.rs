@@ -65,7 +65,7 @@ pub enum ThreadError {
         call: String,
     },
     /// The arguments of a call do not have the types that its method takes.
-    #[error("{call} has other arguments than its method takes")]
+    #[error("the arguments of {call} do not have the types that its method takes")]
     Arguments {
         /// The call.
         call: String,

@@ -72,7 +72,7 @@ impl Default for CpuOptions {
     }
 }
 
-/// Why nothing can be recorded.
+/// The reason why nothing can be recorded.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum RecordError {
     /// A number is 0 or too large.
@@ -108,7 +108,7 @@ pub enum RecordError {
 pub struct CpuReport {
     /// Number of recorded histories.
     pub histories: u64,
-    /// Whether every thread was kept on a core of its own.
+    /// Whether every thread was pinned to its own core.
     pub pinned: bool,
 }
 

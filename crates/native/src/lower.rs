@@ -45,7 +45,7 @@ impl Architecture {
     }
 }
 
-/// Why a thread has no machine code.
+/// The reason why a thread has no machine code.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum AssembleError {
     /// The program has no such thread.
@@ -55,7 +55,7 @@ pub enum AssembleError {
         thread: u32,
     },
     /// The thread needs more pointers than there are machine registers for them.
-    #[error("thread {thread} accesses {found} locations, at most {limit} have room")]
+    #[error("thread {thread} accesses {found} locations, more than the limit of {limit}")]
     Locations {
         /// The thread, counted from 0.
         thread: u32,
@@ -65,7 +65,7 @@ pub enum AssembleError {
         limit: usize,
     },
     /// The thread has more registers than can be addressed.
-    #[error("thread {thread} has {found} registers, at most {limit} have room")]
+    #[error("thread {thread} has {found} registers, more than the limit of {limit}")]
     Registers {
         /// The thread, counted from 0.
         thread: u32,

@@ -60,7 +60,7 @@ pub struct Histogram {
     pub stopped: Option<Stopped>,
 }
 
-/// Why a test was not run.
+/// The reason why a test was not run.
 #[derive(Debug, Error)]
 pub enum NativeError {
     /// There is no assembler for this processor and system.

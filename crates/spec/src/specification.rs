@@ -223,7 +223,7 @@ pub struct Method {
     pub result: Box<str>,
 }
 
-/// Why an object does not have a call.
+/// The reason why an object does not have a call.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
     /// There is no such method.

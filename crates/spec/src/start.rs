@@ -12,11 +12,11 @@ use consistory_history::{History, Value};
 use crate::ready::{Bank, CasRegister, Counter, KeyValue, Register, StartedKeyValue, Transactions};
 use crate::specification::Object;
 
-/// Why an object cannot start with a history's initial values.
+/// The reason why an object cannot start with a history's initial values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StartError {
     /// The object has no initial values.
-    #[error("the history gives the initial value of {key}, and `{object}` has none")]
+    #[error("the history states an initial value of {key}, but `{object}` has no initial value")]
     NoValues {
         /// The object.
         object: String,
@@ -24,7 +24,7 @@ pub enum StartError {
         key: String,
     },
     /// The object has one value, and the history states several.
-    #[error("the history gives initial values of {keys} keys, and `{object}` has one value")]
+    #[error("the history states initial values of {keys} keys, but `{object}` has only one value")]
     SeveralValues {
         /// The object.
         object: String,
@@ -42,7 +42,7 @@ pub enum StartError {
         value: String,
     },
     /// Both the object's name and the history state an initial value.
-    #[error("`{object}` says how it starts, and the history says how {key} starts")]
+    #[error("the initial value is stated twice: by `{object}`, and by the history for {key}")]
     Twice {
         /// The object, with its parameter.
         object: String,
@@ -50,7 +50,7 @@ pub enum StartError {
         key: String,
     },
     /// No initial value is stated, and there is no default.
-    #[error("nothing says how `{object}` starts")]
+    #[error("no initial value is stated for `{object}`")]
     Unknown {
         /// The object.
         object: String,

@@ -297,7 +297,7 @@ impl Small {
     }
 }
 
-/// Returns the key and value that an operation writes or appends, whatever its outcome.
+/// Returns the key and value that an operation writes or appends, for any outcome.
 fn written(history: &History, op: OpId) -> Option<(KeyId, ValueId)> {
     match history.action(op) {
         Action::Write { key, value } | Action::Append { key, value } => Some((key, value)),

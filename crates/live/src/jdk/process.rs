@@ -81,7 +81,7 @@ impl JdkOptions {
     }
 }
 
-/// Why a collection of the JDK cannot be run.
+/// The reason why a collection of the JDK cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum JdkError {
     /// There is no such command.
@@ -105,7 +105,7 @@ pub enum JdkError {
         output: String,
     },
     /// A program does not end.
-    #[error("a call does not return, after {} s of running\n{program}", .after.as_secs())]
+    #[error("a call has not returned after {} s, in this program:\n{program}", .after.as_secs())]
     Stuck {
         /// The program.
         program: Program,
@@ -113,7 +113,7 @@ pub enum JdkError {
         after: Duration,
     },
     /// The Java program does not accept a client program.
-    #[error("the Java program refuses a program: {message}")]
+    #[error("the Java program rejected a client program: {message}")]
     Refused {
         /// The answer of the Java program.
         message: String,
