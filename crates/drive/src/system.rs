@@ -52,7 +52,7 @@ pub trait System: Send + Sync {
         3
     }
 
-    /// Returns the number of nodes, or of other endpoints, among which sessions are distributed.
+    /// Returns the number of nodes among which sessions are distributed; at least 1.
     fn homes(&self) -> usize {
         self.nodes().max(1)
     }

@@ -1,9 +1,8 @@
 //! Runs litmus tests on the processor of this machine.
 //!
 //! [`run`] turns each thread of a test into machine code, without a compiler in between
-//! ([`assemble`]), runs the code very many times on as many cores as the test has threads, and
-//! counts the outcomes. If the processor shows an outcome that a memory model forbids, one of the
-//! two is wrong.
+//! ([`assemble`]), runs the code very many times on several cores, and counts the outcomes. If the
+//! processor shows an outcome that a memory model forbids, one of the two is wrong.
 //!
 //! A histogram is evidence, not proof: an outcome that was not observed may still be possible. To
 //! make rare outcomes likely, batches of runs differ in the layout of cells in cache lines, in how
