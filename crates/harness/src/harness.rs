@@ -260,7 +260,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
     ///
     /// # Panics
     ///
-    /// If the harness cannot run; [`try_run`](Self::try_run) returns the error instead.
+    /// Panics if the harness cannot run; [`try_run`](Self::try_run) returns the error instead.
     #[track_caller]
     pub fn run(self, time: Duration) -> Report {
         match self.try_run(time) {
@@ -280,7 +280,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
     ///
     /// # Panics
     ///
-    /// If the program cannot be run; [`try_replay`](Self::try_replay) returns the error instead.
+    /// Panics if the program cannot be run; [`try_replay`](Self::try_replay) returns the error instead.
     #[track_caller]
     pub fn replay(self, program: &str, rounds: u64) -> Report {
         match self.try_replay(program, rounds) {

@@ -63,7 +63,7 @@ pub enum OperationAction {
 /// Runs a workload and records its history.
 ///
 /// # Panics
-/// If [`TransactionWorkload::validate`] refuses the workload.
+/// Panics if [`TransactionWorkload::validate`] refuses the workload.
 pub fn generate_transactions(workload: &TransactionWorkload) -> History {
     let mut builder = HistoryBuilder::new();
     for session in 0..workload.sessions {
@@ -104,7 +104,7 @@ pub fn generate_transactions(workload: &TransactionWorkload) -> History {
 /// Runs a workload and returns its transactions one by one, in the order in which they end.
 ///
 /// # Panics
-/// If [`TransactionWorkload::validate`] refuses the workload.
+/// Panics if [`TransactionWorkload::validate`] refuses the workload.
 pub fn stream_transactions(
     workload: &TransactionWorkload,
 ) -> impl Iterator<Item = ExecutedTransaction> + use<> {
