@@ -15,7 +15,7 @@ model, a certificate with another operation. `certify` must accept none whose cl
 may leave a proof valid, `recheck.py` decides, or the verdict that the deciders give to the same question.
 
 Kills: commands that write many lines are interrupted or killed at a random moment. Every line that they
-wrote must be whole, a file named by `--output` must be complete or not there, and `check --resume` must
+wrote must be whole, a file named by `--output` must be complete or absent, and `check --resume` must
 complete an interrupted file to the full output. A line at the end of standard output that SIGKILL cut
 is counted separately: the kernel can stop a write between two pages, and `check --resume` removes the line.
 

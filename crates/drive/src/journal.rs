@@ -20,7 +20,7 @@ pub enum SessionRule {
     Connection,
 }
 
-/// How reads and writes are written.
+/// The form in which reads and writes are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Style {
     /// As operations of registers.

@@ -280,7 +280,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
     ///
     /// # Panics
     ///
-    /// Panics if the program cannot be run; [`try_replay`](Self::try_replay) returns the error instead.
+    /// Panics if the program cannot be run; [`try_replay`](Self::try_replay) returns the error.
     #[track_caller]
     pub fn replay(self, program: &str, rounds: u64) -> Report {
         match self.try_replay(program, rounds) {

@@ -37,7 +37,7 @@ pub(crate) type Span = (u32, Option<u32>);
 /// Returns intervals whose order is contained in the real order.
 ///
 /// `seen[t][i][s]` is the number of calls of thread `s` known to have returned when thread `t` made
-/// its call `i`; `returned[t]` is the number of calls of `t` that returned in all.
+/// its call `i`; `returned[t]` is the total number of calls of `t` that returned.
 pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>> {
     let calls: Vec<(usize, usize)> =
         (0..seen.len()).flat_map(|t| (0..seen[t].len()).map(move |i| (t, i))).collect();

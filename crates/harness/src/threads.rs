@@ -43,7 +43,7 @@ use crate::runner::Runner;
 /// Number of objects created at a time.
 const OBJECTS_PER_BATCH: u64 = 64;
 
-/// How the start and end of a call are recorded.
+/// The way in which the start and end of a call are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clock {
     /// A counter per thread, which the others read before each call: the recorded order is a
@@ -421,7 +421,7 @@ impl<T> Job<T> {
     }
 }
 
-/// Waits for so many turns of a loop, about a nanosecond each.
+/// Waits for `turns` turns of a loop, about a nanosecond each.
 fn wait(turns: u32) {
     for turn in 0..turns {
         black_box(turn);

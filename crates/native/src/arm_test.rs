@@ -275,7 +275,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Computes the address of an access of so many bytes into the first scratch register.
+    /// Computes the address of an access of `bytes` bytes into the first scratch register.
     fn address(&mut self, address: &Expr, bytes: u8) -> Result<(), String> {
         if bytes > 8 {
             return Err("accesses to more than eight bytes are not run".to_owned());

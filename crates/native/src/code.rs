@@ -19,7 +19,7 @@ pub(crate) struct Code {
 
 impl Code {
     /// Puts code that was assembled for this processor into executable memory. Its calls must pass
-    /// so many cells and registers.
+    /// `cells` cells and `registers` registers.
     pub(crate) fn new(bytes: &[u8], cells: usize, registers: usize) -> io::Result<Code> {
         Ok(Code { pages: pages::Pages::new(bytes)?, cells, registers })
     }

@@ -201,7 +201,7 @@ impl EtcdClient {
             outcome => outcome,
         })?;
         if answer["succeeded"] != true {
-            return Err(Outcome::failed("somebody else has written"));
+            return Err(Outcome::failed("another client wrote in the meantime"));
         }
         Ok((steps.iter().zip(before).enumerate())
             .map(|(at, (step, before))| match step {

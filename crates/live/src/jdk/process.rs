@@ -36,7 +36,7 @@ const RELEASE: &str = "11";
 /// Largest number of bytes kept of the program's standard error.
 const MAX_STDERR_BYTES: u64 = 1 << 14;
 
-/// How the order of calls is observed.
+/// The way in which the order of calls is observed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clock {
     /// A counter per thread, which the other threads read. It takes no fence and adds no order
@@ -56,7 +56,7 @@ pub struct JdkOptions {
     pub classes: PathBuf,
     /// The folder of `java` and `javac`; `None` for those of the search path.
     pub home: Option<PathBuf>,
-    /// How the order of calls is observed.
+    /// The way in which the order of calls is observed.
     pub clock: Clock,
     /// Time limit for the rounds of one program.
     pub time: Duration,
@@ -109,7 +109,7 @@ pub enum JdkError {
     Stuck {
         /// The program.
         program: Program,
-        /// How long the program has run.
+        /// Time for which the program has run.
         after: Duration,
     },
     /// The Java program does not accept a client program.
