@@ -122,9 +122,9 @@ pub(crate) enum MemoryOperand {
 
 /// The interface of an assembler: a machine with one accumulator.
 ///
-/// Registers of the test are numbered as in the thread, and pointers by their index in the list of
-/// the thread's locations. An access may add the index to its pointer. The index is always 0, but
-/// is computed from registers, so that the access depends on them.
+/// Registers of the test are numbered as in the thread, and pointers by their position in the list
+/// of the thread's locations. An access may add the index register to its pointer. This register
+/// always holds 0, but the 0 is computed from registers, so that the access depends on them.
 pub(crate) trait Target {
     /// The largest number of pointers.
     const POINTERS: usize;
