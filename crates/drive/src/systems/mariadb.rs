@@ -46,7 +46,7 @@ pub(crate) fn server_version() -> Result<String, DriveError> {
     Ok(number.map_or(text.clone(), |number| format!("MariaDB {number}")))
 }
 
-/// Gives a node's folder to the server's user and creates the system tables in it.
+/// Makes the server's user the owner of a node's folder, and creates the system tables in it.
 pub(crate) fn install(cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
     give(&cluster.folder(node), USER)?;
     let mut command = as_user(USER, &tool::require("mariadb-install-db", "mariadb-server")?);
