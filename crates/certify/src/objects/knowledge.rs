@@ -15,7 +15,7 @@ use std::any::Any;
 
 use consistory_history::Value;
 use consistory_spec::{
-    CasRegister, Counter, Deque, Family, KeyValue, List, Lock, Log, Map, Object, PriorityOrder,
+    CasRegister, Counter, Deque, Family, KeyValue, Keyed, List, Lock, Log, Map, Object, PriorityOrder,
     PriorityQueue, Queue, Register, Set, Stack, State, Transactions,
 };
 
@@ -36,6 +36,8 @@ pub(crate) enum Ready {
     /// An unbounded deque.
     Deque,
     PriorityQueue(PriorityOrder),
+    /// An object per key, which is the first argument of every call.
+    Keyed,
     /// A ready object without rules.
     Other,
 }
@@ -74,6 +76,8 @@ impl Ready {
             Ready::Map
         } else if object.is::<Set>() {
             Ready::Set
+        } else if object.is::<Keyed>() {
+            Ready::Keyed
         } else if object.is::<Transactions>() {
             Ready::Transactions
         } else if object.is::<Log>() {
@@ -103,7 +107,7 @@ impl Ready {
     /// names, if it neither changes nor looks at any other.
     pub(crate) fn part<'a>(&self, method: &str, args: &'a [Value]) -> Option<&'a Value> {
         match self {
-            Ready::Store(_) => args.first(),
+            Ready::Store(_) | Ready::Keyed => args.first(),
             Ready::Set if matches!(method, "add" | "ensure" | "remove" | "contains") => {
                 args.first()
             }

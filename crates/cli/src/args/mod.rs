@@ -2,6 +2,7 @@
 
 mod calls;
 mod check;
+mod effect;
 mod generate;
 mod litmus;
 mod make;
@@ -20,6 +21,7 @@ use crate::units;
 pub(crate) use self::calls::{DatabaseArgs, TestArgs, TestClock, TestSession, WatchArgs};
 use self::calls::{TEST_HELP, WATCH_HELP};
 use self::check::{CERTIFY_HELP, CHECK_HELP, KERNEL_HELP};
+pub(crate) use self::effect::refuse_ineffective;
 pub(crate) use self::check::{CertifyArgs, CheckArgs, InputArgs, KernelArgs};
 use self::generate::GENERATE_HELP;
 pub(crate) use self::generate::{GenerateArgs, TransactionArgs};
@@ -30,7 +32,9 @@ pub(crate) use self::litmus::{
 use self::make::MERGE_HELP;
 pub(crate) use self::make::{ConvertArgs, MergeArgs, RecordArgs, RecordCommand, RecordCpuArgs};
 use self::models::{ATLAS_HELP, CONTRAST_HELP};
-pub(crate) use self::models::{AtlasArgs, ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand};
+pub(crate) use self::models::{
+    AtlasArgs, ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand, OrderArg,
+};
 use self::protocol::{SIMULATE_HELP, VERIFY_HELP};
 pub(crate) use self::protocol::{SimulateArgs, VerifyArgs};
 use self::serve::SERVE_HELP;

@@ -46,7 +46,9 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
     let is_json = args.format == OutcomesFormat::Json;
     let part = args.part.of(if is_json { OutputFormat::Json } else { OutputFormat::Text })?;
     let paths = find_tests(&args.paths)?;
-    let settings = (&args.model, args.style, args.witness, args.budget, &paths);
+    let limits = (args.budget, args.memory.memory, args.unroll, args.condition_only, args.check);
+    let cat = (&args.include, &args.bell, &args.variant);
+    let settings = (&args.model, args.style, args.witness, limits, cat, &paths);
     let run_name = run_id("outcomes", &settings);
     let tests: Vec<(usize, &PathBuf)> =
         paths.iter().enumerate().filter(|(at, _)| part.is_none_or(|p| p.has(*at as u64))).collect();
@@ -248,6 +250,15 @@ fn run(path: &Path, chosen: &Chosen, args: &OutcomesArgs) -> Result<Done, CliErr
     };
     match (test, &chosen.programs) {
         (Some(Ok(test)), Some(models)) => {
+            if args.bell.is_some() || !args.variant.is_empty() {
+                return Err(CliError::with_hint(
+                    format!(
+                        "--bell and --variant have no effect on {}: they are for models in cat",
+                        path.display()
+                    ),
+                    "leave them out, or name a model in cat that is for such tests",
+                ));
+            }
             Ok(Done::Program(Box::new(run_program(path, test, models, args)?)))
         }
         (Some(Err(diagnostics)), _) if asks_for_programs => Err(diagnostics.into()),
