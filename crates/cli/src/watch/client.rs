@@ -137,10 +137,19 @@ impl Client {
     }
 }
 
+/// Whether the further lines of a connection count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Yes,
+    No,
+}
+
 /// The connections of a watch.
 #[derive(Default)]
 pub(super) struct Clients {
-    open: FxHashMap<Arc<str>, Client>,
+    /// The clients of the connections, and whether one of their lines was rejected when it was its
+    /// turn; the lines before it count.
+    open: FxHashMap<Arc<str>, (Client, Counts)>,
     /// Number of lines that were rejected.
     pub(super) rejected: u64,
 }
@@ -148,19 +157,20 @@ pub(super) struct Clients {
 impl Clients {
     /// Adds a connection.
     pub(super) fn open(&mut self, source: Arc<str>, client: Client) {
-        self.open.insert(source, client);
+        self.open.insert(source, (client, Counts::Yes));
     }
 
     /// Checks whether the lines of a source count: those of a client after a rejected line do not.
     pub(super) fn counts(&self, source: &str) -> bool {
-        self.open.get(source).is_none_or(|client| !client.is_rejected())
+        self.open.get(source).is_none_or(|(_, counts)| *counts == Counts::Yes)
     }
 
     /// Rejects a line of a connection, and says so; fails with the reason if the line is of no
     /// connection.
     pub(super) fn reject(&mut self, source: &str, error: CliError) -> Result<(), CliError> {
-        let Some(client) = self.open.get(source) else { return Err(error) };
+        let Some((client, counts)) = self.open.get_mut(source) else { return Err(error) };
         client.reject(&error);
+        *counts = Counts::No;
         self.rejected += 1;
         report(&error);
         let note = "the line above is rejected and its connection closed; the others go on";
@@ -171,7 +181,7 @@ impl Clients {
 
     /// Ends a connection, whose lines are all processed.
     pub(super) fn close(&mut self, source: &str) {
-        if let Some(client) = self.open.remove(source) {
+        if let Some((client, _)) = self.open.remove(source) {
             client.end();
         }
     }

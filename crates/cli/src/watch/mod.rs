@@ -49,7 +49,10 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
                 finding = watcher.line(&text, number, &source)?;
             }
             Incoming::Line { .. } => {}
-            Incoming::Wrong { source, error } => clients.reject(&source, error)?,
+            Incoming::Wrong { source, error } => {
+                clients.reject(&source, error)?;
+                watcher.closed(&source)?;
+            }
             Incoming::Closed { source } => {
                 watcher.closed(&source)?;
                 clients.close(&source);
@@ -125,7 +128,10 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
                 found = watcher.line(&text, number, &source)?;
             }
             Incoming::Line { .. } => {}
-            Incoming::Wrong { source, error } => clients.reject(&source, error)?,
+            Incoming::Wrong { source, error } => {
+                clients.reject(&source, error)?;
+                watcher.closed(&source);
+            }
             Incoming::Closed { source } => {
                 watcher.closed(&source);
                 clients.close(&source);
