@@ -136,6 +136,38 @@ fn arguments_without_effect_are_refused() {
     }
 }
 
+/// No output replaces an input, and no count that cannot be reached is reached in part only.
+#[test]
+fn inputs_stay_and_counts_are_kept() {
+    let folder = Folder::new();
+    folder.write("r.hist", "a: w(x,1) w(y,1)\nb: r(y,1) r(x,1)\n");
+    folder.write("sb.litmus", SB);
+    folder.write("m.m", BROKEN);
+    for part in ["1", "2"] {
+        let args = format!("check r.hist --model cc,sc --format json --part {part}/2");
+        folder.write(&format!("part{part}.json"), folder.run(&args).out);
+    }
+    for (args, file, text) in [
+        ("check r.hist --report ./r.hist", "r.hist", "would be replaced"),
+        ("litmus outcomes sb.litmus --model sc --report sb.litmus", "sb.litmus", "would be replaced"),
+        ("verify m.m --report m.m", "m.m", "would be replaced"),
+        ("merge part1.json part2.json --output part2.json", "part2.json", "would be replaced"),
+        ("generate -n 5 --plant 1000 -o r.hist", "r.hist", "of 1000 reads can get another value"),
+        ("verify m.m -D N=2 -D N=3", "m.m", "gives `N` a value twice"),
+        ("check r.hist --jobs 65535", "r.hist", "65535 is not in 1..=1024"),
+    ] {
+        let before = folder.read(file);
+        let Ran { code, err, .. } = folder.run(args);
+        assert_eq!(code, 2, "{args}: {err}");
+        assert!(err.contains(text), "{args}: {err}");
+        assert_eq!(folder.read(file), before, "{args}");
+    }
+    assert_eq!(folder.run("check r.hist --model sc --jobs 1024").code, 0);
+    // Without a run of the test nothing was seen, so nothing is said about the processor.
+    let Ran { code, out, .. } = folder.run("litmus run sb.litmus --budget 0s");
+    assert!(code == 3 && out.contains("0 runs"), "{code} {out}");
+}
+
 /// Creates calls of a queue with two values in overlapping sessions that are not linearizable.
 fn hard_queue(sessions: u64, rounds: u64) -> String {
     let mut random = consistory_testkit::Random(9);

@@ -156,8 +156,8 @@ pub(crate) struct PartArgs {
 /// Number of threads of a command.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JobsArgs {
-    /// Number of threads [default: one per core].
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Number of threads, at most 1024 [default: one per core].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 }
 

@@ -25,7 +25,7 @@ use crate::again::again;
 use crate::args::{OutcomesArgs, OutcomesFormat, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
-use crate::output::{Output, for_terminal, table, write_file};
+use crate::output::{Output, for_terminal, refuse_input, table, write_file};
 use crate::pages::Pages;
 use crate::part::{PartEnd, placed, run_id};
 
@@ -54,6 +54,9 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
         paths.iter().enumerate().filter(|(at, _)| part.is_none_or(|p| p.has(*at as u64))).collect();
     let mut output = Output::open(None)?;
     let open = |path| Pages::open(path, "Litmus tests").map(|pages| pages.counting("threads"));
+    if let Some(path) = &args.report {
+        refuse_input(path, &args.paths)?;
+    }
     let mut pages = args.report.as_deref().map(open).transpose()?;
     if let ([path], OutcomesFormat::Text) = (&paths[..], args.format) {
         let (text, code) = match run(path, &chosen, args)? {
