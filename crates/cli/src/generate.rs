@@ -62,7 +62,8 @@ pub(crate) fn generate_histories(args: &GenerateArgs) -> Result<u8, CliError> {
             let read = |history: &History, op| {
                 history.reads(op).map(|(_, value)| history.value(value).clone())
             };
-            let count = history.ops().filter(|&op| read(&history, op) != read(&planted, op)).count();
+            let count =
+                history.ops().filter(|&op| read(&history, op) != read(&planted, op)).count();
             if count < args.plant {
                 return Err(CliError::with_hint(
                     format!("only {count} of {} reads can get another value", args.plant),

@@ -115,7 +115,10 @@ fn arguments_without_effect_are_refused() {
         assert!(err.contains("no effect"), "{args}: {err}");
     }
     for (args, text) in [
-        ("check r.hist --model sc --order realtime", "the order `realtime` is for isolation levels"),
+        (
+            "check r.hist --model sc --order realtime",
+            "the order `realtime` is for isolation levels",
+        ),
         ("check r.hist --order none", "the order `none` is for isolation levels"),
         ("check r.hist --model ./own.cat --order none", "is for isolation levels"),
         ("check q.hist --order realtime", "judged by models of objects"),
@@ -149,7 +152,11 @@ fn inputs_stay_and_counts_are_kept() {
     }
     for (args, file, text) in [
         ("check r.hist --report ./r.hist", "r.hist", "would be replaced"),
-        ("litmus outcomes sb.litmus --model sc --report sb.litmus", "sb.litmus", "would be replaced"),
+        (
+            "litmus outcomes sb.litmus --model sc --report sb.litmus",
+            "sb.litmus",
+            "would be replaced",
+        ),
         ("verify m.m --report m.m", "m.m", "would be replaced"),
         ("merge part1.json part2.json --output part2.json", "part2.json", "would be replaced"),
         ("generate -n 5 --plant 1000 -o r.hist", "r.hist", "of 1000 reads can get another value"),

@@ -376,16 +376,31 @@ fn a_malformed_line_ends_its_own_connection_only() {
     for (wrong, reason) in [
         (&b"nonsense\n"[..], "expected a JSON object"),
         (b"\xff\xfe\n", "not UTF-8"),
-        (br#"{"type":"invoke","session":"t1","cal":"dequeue"}
-"#, "unknown field"),
-        (br#"{"type":"ok","session":"nobody"}
-"#, "no running call"),
-        (br#"{"type":"invoke","session":"t1","call":"dequeue"}
-"#, "still running"),
-        (br#"{"type":"invoke","session":"t5","call":"fly"}
-"#, "no method"),
-        (br#"{"session":"t5","call":"dequeue","returns":1,"start":1,"end":2}
-"#, "events and whole calls"),
+        (
+            br#"{"type":"invoke","session":"t1","cal":"dequeue"}
+"#,
+            "unknown field",
+        ),
+        (
+            br#"{"type":"ok","session":"nobody"}
+"#,
+            "no running call",
+        ),
+        (
+            br#"{"type":"invoke","session":"t1","call":"dequeue"}
+"#,
+            "still running",
+        ),
+        (
+            br#"{"type":"invoke","session":"t5","call":"fly"}
+"#,
+            "no method",
+        ),
+        (
+            br#"{"session":"t5","call":"dequeue","returns":1,"start":1,"end":2}
+"#,
+            "events and whole calls",
+        ),
     ] {
         let (child, errors, address) = listening(&folder, args);
         let [mut good, mut bad] = [0; 2].map(|_| TcpStream::connect(&address).unwrap());
@@ -402,7 +417,10 @@ fn a_malformed_line_ends_its_own_connection_only() {
         assert_eq!(asked(&mut good, r#"{"type":"ok","session":"t0"}"#), "ok");
         let mut third = TcpStream::connect(&address).unwrap();
         for value in [2, 1] {
-            assert_eq!(asked(&mut third, r#"{"type":"invoke","session":"t2","call":"dequeue"}"#), "ok");
+            assert_eq!(
+                asked(&mut third, r#"{"type":"invoke","session":"t2","call":"dequeue"}"#),
+                "ok"
+            );
             let returned = format!(r#"{{"type":"ok","session":"t2","returns":{value}}}"#);
             assert_eq!(asked(&mut third, &returned), "ok");
         }
@@ -425,7 +443,10 @@ fn rejected_lines_are_counted_in_every_verdict() {
     let connect = || UnixStream::connect(folder.path().join("s")).unwrap();
     let (mut one, mut other) = (connect(), connect());
     let call = |method: &str, returns: &str, start: i64| {
-        format!(r#"{{"session":"a{start}","call":"{method}","returns":{returns},"start":{start},"end":{}}}"#, start + 1)
+        format!(
+            r#"{{"session":"a{start}","call":"{method}","returns":{returns},"start":{start},"end":{}}}"#,
+            start + 1
+        )
     };
     assert_eq!(asked(&mut one, &call("fly", "1", 1)), "ok");
     assert_eq!(asked(&mut other, &call("dequeue", "null", 3)), "ok");

@@ -614,15 +614,13 @@ impl Court {
 
     /// Fails if a setting that was chosen has no effect on models of this family.
     fn refuse_ineffective(&self, family: Family) -> Result<(), Error> {
-        let no_effect =
-            |setting, meant_for| Err(Error::NoEffect { setting, meant_for, family });
+        let no_effect = |setting, meant_for| Err(Error::NoEffect { setting, meant_for, family });
         let Settings { order, engine, .. } = self.settings;
         let is_own = |model: &RegisterModel| match model {
             RegisterModel::Own { definition, .. } => definition.is_transactional(),
             RegisterModel::Catalogued(_) => false,
         };
-        let knows_order =
-            family == Family::Transactions || self.registers.iter().any(is_own);
+        let knows_order = family == Family::Transactions || self.registers.iter().any(is_own);
         if order != ClientOrder::default() && !knows_order {
             return no_effect(format!("the order `{}`", order.id()), "isolation levels");
         }
@@ -699,30 +697,46 @@ impl Court {
             _ if history.has_calls() => Some(of_history(&place.source, history)?),
             _ => None,
         };
+        let model = RegisterModel::Catalogued(linearizability());
+        let (budget, started) = (self.settings.budget(), Instant::now());
+        let mut stopped = None;
         let registers = match &named {
             Some(named) if history.has_calls() => {
-                let Some(made) = named.as_registers(history) else {
-                    return Ok(InRealTime::OtherQuestion);
-                };
-                Held::Shared(Arc::new(made))
+                let made = named.as_registers_while(history, &mut || {
+                    stopped = budget.check().err();
+                    stopped.is_none()
+                });
+                match (made, stopped) {
+                    (Some(made), _) => Held::Shared(Arc::new(made)),
+                    (None, None) => return Ok(InRealTime::OtherQuestion),
+                    (None, Some(stopped)) => {
+                        let judgement = Judgement::Undecided(stopped);
+                        let ruling = Ruling::own(judgement, started.elapsed());
+                        let ruled = vec![(Model::Register(model), ruling)];
+                        let (history, place) = (history.clone(), place.clone());
+                        let report = self.report(history, place, None, ruled, None, hearing);
+                        return Ok(InRealTime::Judged(report));
+                    }
+                }
             }
             _ => history.clone(),
         };
-        let model = RegisterModel::Catalogued(linearizability());
+        let converting = started.elapsed();
         if model.definition().applies(&registers).is_err() || !model.has_decider(&registers) {
             return Ok(InRealTime::OtherQuestion);
         }
         let operations = registers.len();
         self.settings.observe(Stage::Judging { operations, models: 1 });
         let mut options = self.settings.register_options(hearing.jobs);
-        options.budget = options.budget.share(2);
+        options.budget = budget.after(budget.spent()).share(2);
         let ruling = registers::judge(&registers, std::slice::from_ref(&model), &options);
-        let Ok(ruling) = ruling.into_iter().next().expect("one model has one ruling") else {
+        let Ok(mut ruling) = ruling.into_iter().next().expect("one model has one ruling") else {
             return Ok(InRealTime::OtherQuestion);
         };
         if let Judgement::Undecided(Stopped::Time { .. }) = ruling.judgement {
             return Ok(InRealTime::Open);
         }
+        ruling.time += converting;
         let ruled = vec![(Model::Register(model), ruling)];
         let report = self.report(registers, place.clone(), named, ruled, None, hearing);
         Ok(InRealTime::Judged(report))

@@ -267,9 +267,7 @@ impl Iterator for Histories {
 }
 
 /// Parses a file to its end, and returns its histories if they are few.
-fn first_pass(
-    stream: &mut Stream,
-) -> Result<Option<VecDeque<(History, Duration)>>, ReadError> {
+fn first_pass(stream: &mut Stream) -> Result<Option<VecDeque<(History, Duration)>>, ReadError> {
     let mut kept = Some(VecDeque::new());
     while let Some(history) = stream.next() {
         let history = history?;

@@ -394,8 +394,7 @@ fn permute<T: Copy>(
         return Err(HistoryError::Stopped);
     }
     let mut moved = table.clone();
-    for (entries, places) in
-        table.chunks(MOVED_PER_QUESTION).zip(place.chunks(MOVED_PER_QUESTION))
+    for (entries, places) in table.chunks(MOVED_PER_QUESTION).zip(place.chunks(MOVED_PER_QUESTION))
     {
         if !goes_on() {
             return Err(HistoryError::Stopped);

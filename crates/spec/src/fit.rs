@@ -34,8 +34,7 @@ pub fn fitting_object(history: &History) -> Fit {
     if names.is_empty() {
         names = fitting(|name| format!("keyed({name})"));
     }
-    for (plain, more) in
-        [("register", "cas-register"), ("keyed(register)", "keyed(cas-register)")]
+    for (plain, more) in [("register", "cas-register"), ("keyed(register)", "keyed(cas-register)")]
     {
         if names.iter().any(|name| name == plain) {
             names.retain(|name| name != more);

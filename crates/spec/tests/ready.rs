@@ -221,9 +221,6 @@ fn what_is_read_only_changes_nothing() {
             }
             states.extend(next);
         }
-        assert!(
-            states.len() > 1 || matches!(name, "transactions" | "bank"),
-            "{name}"
-        );
+        assert!(states.len() > 1 || matches!(name, "transactions" | "bank"), "{name}");
     }
 }

@@ -15,8 +15,8 @@ use std::any::Any;
 
 use consistory_history::Value;
 use consistory_spec::{
-    CasRegister, Counter, Deque, Family, KeyValue, Keyed, List, Lock, Log, Map, Object, PriorityOrder,
-    PriorityQueue, Queue, Register, Set, Stack, State, Transactions,
+    CasRegister, Counter, Deque, Family, KeyValue, Keyed, List, Lock, Log, Map, Object,
+    PriorityOrder, PriorityQueue, Queue, Register, Set, Stack, State, Transactions,
 };
 
 /// A ready object, as far as the checker has rules for it.

@@ -21,8 +21,8 @@ use crate::units;
 pub(crate) use self::calls::{DatabaseArgs, TestArgs, TestClock, TestSession, WatchArgs};
 use self::calls::{TEST_HELP, WATCH_HELP};
 use self::check::{CERTIFY_HELP, CHECK_HELP, KERNEL_HELP};
-pub(crate) use self::effect::refuse_ineffective;
 pub(crate) use self::check::{CertifyArgs, CheckArgs, InputArgs, KernelArgs};
+pub(crate) use self::effect::refuse_ineffective;
 use self::generate::GENERATE_HELP;
 pub(crate) use self::generate::{GenerateArgs, TransactionArgs};
 pub(crate) use self::litmus::{

@@ -224,7 +224,8 @@ fn announce(address: &str) {
 fn serve(connection: usize, stream: impl Stream, sender: Sender, precheck: Precheck) {
     let started = stream.again().and_then(|answers| Client::start(answers)).and_then(|client| {
         let reader = client.clone();
-        let started = spawn(move || read_connection(connection, stream, &reader, &sender, precheck));
+        let started =
+            spawn(move || read_connection(connection, stream, &reader, &sender, precheck));
         if started.is_err() {
             client.end();
         }

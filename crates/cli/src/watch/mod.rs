@@ -117,7 +117,8 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     let mut clients = Clients::default();
     let precheck: Precheck = |text, number, source| {
         let is_operation = text.contains("\"op\"");
-        let parsed = if is_operation { Ok(()) } else { parse_event(text, number, source).map(drop) };
+        let parsed =
+            if is_operation { Ok(()) } else { parse_event(text, number, source).map(drop) };
         parsed.map_err(|error| error.into())
     };
     for incoming in lines(args, precheck)? {
@@ -184,8 +185,10 @@ fn reject_wrong(watcher: &mut LevelWatcher, clients: &mut Clients) -> Result<(),
 fn rejected_text(rejected: u64) -> String {
     match rejected {
         0 => String::new(),
-        1 => "1 line was rejected, and its connection closed: the verdict is about the other lines\n"
-            .to_owned(),
+        1 => {
+            "1 line was rejected, and its connection closed: the verdict is about the other lines\n"
+                .to_owned()
+        }
         count => format!(
             "{count} lines were rejected, and their connections closed: the verdict is about the \
              other lines\n"

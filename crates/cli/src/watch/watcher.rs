@@ -268,7 +268,8 @@ impl Watcher {
                 self.due.extend(end.map(|end| Reverse((end, Happens::End, id))));
                 let line = number;
                 let (source, running) = (Arc::clone(source), None);
-                let waiting = Waiting { source, session, method, args, returns, end, line, running };
+                let waiting =
+                    Waiting { source, session, method, args, returns, end, line, running };
                 self.waiting.insert(id, waiting);
                 self.ends.extend(end);
                 if self.ends.len() <= self.window {
@@ -332,9 +333,8 @@ impl Watcher {
                 Happens::End => {
                     self.judged = Some(time);
                     let Some(running) = call.running else { continue };
-                    let finding = self
-                        .complete(running, call.returns, call.line)
-                        .map_err(Failure::Defect)?;
+                    let finding =
+                        self.complete(running, call.returns, call.line).map_err(Failure::Defect)?;
                     if finding.is_some() {
                         return Ok(finding);
                     }

@@ -93,7 +93,8 @@ impl Specification for Keyed {
     }
 
     fn depends(&self, states: &Self::State, op: &Operation<'_>, other: &Operation<'_>) -> bool {
-        let (Some((key, args)), Some((other_key, other_args))) = (split(op.args), split(other.args))
+        let (Some((key, args)), Some((other_key, other_args))) =
+            (split(op.args), split(other.args))
         else {
             return true;
         };
