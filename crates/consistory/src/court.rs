@@ -40,7 +40,7 @@ pub const DEFAULT_MEMORY: u64 = 4 << 30;
 /// Minimum of the time limit for reading a history.
 pub const MIN_READING_TIME: Duration = Duration::from_millis(100);
 
-/// Time of reading a history from which it counts towards the time of each model.
+/// Time of reading or preparing a history from which it counts towards the time of each model.
 const MIN_CHARGED_READING: Duration = Duration::from_millis(1);
 
 /// Number of operations from which certificates are checked on several threads.
@@ -165,6 +165,15 @@ impl Settings {
     pub(crate) fn within(&self, time: Duration) -> Self {
         let (time, spent) = (time.min(self.time), Duration::ZERO);
         Settings { time, spent, jobs: 1, observer: None, ..self.clone() }
+    }
+
+    /// Returns the same settings with the time that was spent from each model's time.
+    fn after(&self, preparing: &Budget) -> Self {
+        let spent = match preparing.spent() {
+            spent if spent >= MIN_CHARGED_READING => self.spent.saturating_add(spent),
+            _ => self.spent,
+        };
+        Settings { spent, ..self.clone() }
     }
 
     fn observe(&self, stage: Stage) {
@@ -748,6 +757,7 @@ impl Court {
         place: Origin,
         hearing: &Hearing,
     ) -> Result<Report<'h>, Error> {
+        let (preparing, started) = (self.settings.budget(), Instant::now());
         let named = match &self.subject {
             Subject::Object(named) => named.clone(),
             _ => of_history(&place.source, &history)?,
@@ -767,8 +777,12 @@ impl Court {
         }
         let (operations, count) = (history.len(), models.len());
         self.settings.observe(Stage::Judging { operations, models: count });
-        let rulings = objects::judge(&task, &models, &self.settings.object_options(hearing.jobs));
+        let (prepared, settings) = (started.elapsed(), self.settings.after(&preparing));
+        let mut rulings = objects::judge(&task, &models, &settings.object_options(hearing.jobs));
         drop(task);
+        if let Some(first) = rulings.first_mut() {
+            first.time += prepared;
+        }
         let ruled = models.into_iter().zip(rulings);
         let ruled = ruled
             .map(|(model, ruling)| (Model::Object { object: named.clone(), model }, ruling))
@@ -782,6 +796,7 @@ impl Court {
         place: Origin,
         hearing: &Hearing,
     ) -> Result<Report<'h>, Error> {
+        let (preparing, started) = (self.settings.budget(), Instant::now());
         let converted = match as_transactions(&history)? {
             Cow::Borrowed(_) => None,
             Cow::Owned(converted) => Some(converted),
@@ -808,11 +823,15 @@ impl Court {
             }
         }
         let order = self.settings.order;
+        let (prepared, settings) = (started.elapsed(), self.settings.after(&preparing));
         let mut known = match levels.is_empty() {
             true => Vec::new(),
-            false => transactions::judge(&history, order, &levels, &self.settings.budget())?,
+            false => transactions::judge(&history, order, &levels, &settings.budget())?,
+        };
+        if let Some(first) = known.first_mut() {
+            first.time += prepared;
         }
-        .into_iter();
+        let mut known = known.into_iter();
         let options = self.settings.register_options(hearing.jobs);
         let mut own = registers::judge(&history, &own, &options).into_iter();
         let mut ruled = Vec::with_capacity(asked.len());

@@ -328,8 +328,16 @@ impl Budget {
     pub fn spent(&self) -> Duration {
         let Some(deadline) = self.deadline else { return Duration::ZERO };
         match deadline.processor.zip(self.processor_time()) {
-            Some(((_, start), used)) => used.saturating_sub(start),
+            Some(((_, start), used)) => used.saturating_sub(start) / self.sharing(),
             None => deadline.started.elapsed(),
+        }
+    }
+
+    /// Returns the number of histories that share the processor time that counts.
+    fn sharing(&self) -> u32 {
+        match (&self.gauge, self.scope) {
+            (Some(gauge), Scope::Process) => gauge.judged(),
+            _ => 1,
         }
     }
 
@@ -402,13 +410,9 @@ impl Budget {
         let Some(((time, start), used)) = deadline.processor.zip(self.processor_time()) else {
             return true;
         };
-        let sharing = match (&self.gauge, self.scope) {
-            (Some(gauge), Scope::Process) => gauge.judged(),
-            _ => 1,
-        };
         let stretched = deadline.at.checked_add(deadline.time * (MAX_STRETCH - 1));
         let is_kept_waiting = self.scope == Scope::Thread || stretched.is_none_or(|at| now < at);
-        used.saturating_sub(start) / sharing >= time || !is_kept_waiting
+        used.saturating_sub(start) / self.sharing() >= time || !is_kept_waiting
     }
 
     /// Fails if a table of `needed` bytes exceeds the budget.
