@@ -60,21 +60,22 @@ const EVENTS_PER_CHECK: usize = 1 << 12;
 /// Splits a list into its events, one by one within the limits; `None` if a limit is reached or the
 /// list is malformed.
 fn events_of_list<'a>(text: &'a str, limits: &Limits) -> Option<Vec<&'a str>> {
-    let mut rest = text.strip_prefix('[')?.trim_start();
+    let past_space = |text: &'a str| text.trim_start_matches([' ', '\t', '\n', '\r']);
+    let mut rest = past_space(text.strip_prefix('[')?);
     let mut found = Vec::new();
     if let Some(end) = rest.strip_prefix(']') {
-        return end.trim_start().is_empty().then_some(found);
+        return past_space(end).is_empty().then_some(found);
     }
     loop {
         let mut events = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
         found.push(events.next()?.ok()?.get());
-        rest = rest[events.byte_offset()..].trim_start();
+        rest = past_space(&rest[events.byte_offset()..]);
         if found.len().is_multiple_of(EVENTS_PER_CHECK) && !limits.goes_on() {
             return None;
         }
         match rest.strip_prefix(',') {
-            Some(more) => rest = more.trim_start(),
-            None => return (rest.strip_prefix(']')?.trim_start().is_empty()).then_some(found),
+            Some(more) => rest = past_space(more),
+            None => return past_space(rest.strip_prefix(']')?).is_empty().then_some(found),
         }
     }
 }
