@@ -41,12 +41,13 @@ impl History {
             number: *number,
             index: *index,
             history: Arc::clone(inner),
+            reading: Duration::ZERO,
         }
     }
 }
 
 impl From<Case> for History {
-    fn from(Case { source, number, index, history }: Case) -> Self {
+    fn from(Case { source, number, index, history, .. }: Case) -> Self {
         History { inner: history, source, number, index }
     }
 }

@@ -26,6 +26,9 @@ pub enum HistoryError {
     /// There are more operations and keys than ids.
     #[error("a history holds at most 4294967295 operations and keys")]
     TooLarge,
+    /// The caller asked to stop.
+    #[error("it was stopped")]
+    Stopped,
 }
 
 /// A transaction under construction.
@@ -162,7 +165,16 @@ impl HistoryBuilder {
     }
 
     /// Builds the history.
-    pub fn finish(mut self) -> Result<History, HistoryError> {
+    pub fn finish(self) -> Result<History, HistoryError> {
+        self.finish_while(&mut || true)
+    }
+
+    /// Builds the history; fails with [`HistoryError::Stopped`] as soon as a function, which is
+    /// called again and again, returns `false`.
+    pub fn finish_while(
+        mut self,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<History, HistoryError> {
         if u32::try_from(self.actions.len() + self.keys.len() + 1).is_err() {
             return Err(HistoryError::TooLarge);
         }
@@ -175,10 +187,13 @@ impl HistoryBuilder {
             session_starts[s + 1] += session_starts[s];
         }
         if !self.session_of.is_sorted() {
-            self.group_by_session(&session_starts);
+            self.group_by_session(&session_starts, goes_on)?;
         }
         let key_kinds = self.key_kinds();
         let initial = self.initial_values(&key_kinds)?;
+        if !goes_on() {
+            return Err(HistoryError::Stopped);
+        }
         self.resolve_nulls(&initial);
         let transactions = self.transactions()?;
         Ok(History {
@@ -311,7 +326,11 @@ impl HistoryBuilder {
     }
 
     /// Sorts all data per operation by session, stably.
-    fn group_by_session(&mut self, session_starts: &[u32]) {
+    fn group_by_session(
+        &mut self,
+        session_starts: &[u32],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), HistoryError> {
         let mut next = session_starts.to_vec();
         let place: Vec<u32> = self
             .session_of
@@ -322,11 +341,11 @@ impl HistoryBuilder {
                 *slot - 1
             })
             .collect();
-        self.session_of = permuted(&self.session_of, &place);
-        self.actions = permuted(&self.actions, &place);
-        self.statuses = permuted(&self.statuses, &place);
-        self.times = permuted(&self.times, &place);
-        self.transaction_of = permuted(&self.transaction_of, &place);
+        permute(&mut self.session_of, &place, goes_on)?;
+        permute(&mut self.actions, &place, goes_on)?;
+        permute(&mut self.statuses, &place, goes_on)?;
+        permute(&mut self.times, &place, goes_on)?;
+        permute(&mut self.transaction_of, &place, goes_on)
     }
 
     fn transactions(&self) -> Result<Vec<Transaction>, HistoryError> {
@@ -365,13 +384,30 @@ fn extend_sparse<T: Copy + Default + PartialEq>(table: &mut Vec<T>, at: usize, v
     }
 }
 
+/// Entries moved between two questions whether to go on.
+const MOVED_PER_QUESTION: usize = 1 << 17;
+
 /// Moves entry `i` to `place[i]`.
-fn permuted<T: Copy>(table: &[T], place: &[u32]) -> Vec<T> {
-    let mut moved = table.to_vec();
-    for (entry, &at) in table.iter().zip(place) {
-        moved[at as usize] = *entry;
+fn permute<T: Copy>(
+    table: &mut Vec<T>,
+    place: &[u32],
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<(), HistoryError> {
+    if !goes_on() {
+        return Err(HistoryError::Stopped);
     }
-    moved
+    let mut moved = table.clone();
+    for (entries, places) in table.chunks(MOVED_PER_QUESTION).zip(place.chunks(MOVED_PER_QUESTION))
+    {
+        if !goes_on() {
+            return Err(HistoryError::Stopped);
+        }
+        for (entry, &at) in entries.iter().zip(places) {
+            moved[at as usize] = *entry;
+        }
+    }
+    *table = moved;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -23,15 +23,22 @@ pub enum Fit {
 /// Finds the built-in objects that every call of a history fits.
 ///
 /// `register` represents both registers if only methods that they share are called. A store whose
-/// unwritten keys were read as `null` is `kv(null)`.
+/// unwritten keys were read as `null` is `kv(null)`. If no object fits by itself, one of each kind per
+/// key may (`keyed(set)`).
 pub fn fitting_object(history: &History) -> Fit {
-    let mut names: Vec<String> = catalogue()
-        .iter()
-        .filter(|entry| find(entry.name).is_ok_and(|object| fits(&*object, history)))
-        .map(|entry| entry.name.to_owned())
-        .collect();
-    if names.iter().any(|name| name == "register") {
-        names.retain(|name| name != "cas-register");
+    let fitting = |name: fn(&str) -> String| -> Vec<String> {
+        let names = catalogue().iter().map(|entry| name(entry.name));
+        names.filter(|name| find(name).is_ok_and(|object| fits(&*object, history))).collect()
+    };
+    let mut names = fitting(str::to_owned);
+    if names.is_empty() {
+        names = fitting(|name| format!("keyed({name})"));
+    }
+    for (plain, more) in [("register", "cas-register"), ("keyed(register)", "keyed(cas-register)")]
+    {
+        if names.iter().any(|name| name == plain) {
+            names.retain(|name| name != more);
+        }
     }
     // If both start from an integer, a counter and a register agree on their common calls.
     let starts_alike = history.key_count() == 1

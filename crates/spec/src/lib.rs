@@ -43,7 +43,7 @@ pub use footprint::value_footprint;
 pub use lexicon::Lexicon;
 pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};
 pub use ready::{
-    Bank, CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder,
+    Bank, CasRegister, Counter, Deque, KeyValue, Keyed, List, Lock, Log, Map, PriorityOrder,
     PriorityQueue, Queue, Register, Set, Stack, StartedKeyValue, Transactions,
 };
 pub use script::{ScriptObject, parse_object};

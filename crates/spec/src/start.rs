@@ -82,7 +82,7 @@ pub fn started(
             _ => Ok(Arc::clone(object)),
         };
     };
-    if parameter {
+    if parameter && kind != "keyed" {
         // Keys that are read and written start with 0 by default.
         let said = given.iter().find(|(_, v)| history.has_calls() || **v != Value::Int(0));
         return match said {

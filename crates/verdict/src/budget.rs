@@ -235,7 +235,12 @@ enum Scope {
 /// End of the time of a budget.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
+    /// Limit that messages name.
     limit: Duration,
+    /// Part of the limit that may be used from the start on.
+    time: Duration,
+    /// Start on the clock.
+    started: Instant,
     /// End on the clock.
     at: Instant,
     /// Processor time that may be used, and its reading when the time began; `None` if it is not
@@ -288,8 +293,17 @@ impl Budget {
     #[must_use]
     pub fn with_time(mut self, limit: Duration) -> Self {
         let processor = self.processor_time().map(|now| (limit, now));
-        let at = Instant::now().checked_add(limit);
-        self.deadline = at.map(|at| Deadline { limit, at, processor });
+        let started = Instant::now();
+        let at = started.checked_add(limit);
+        self.deadline = at.map(|at| Deadline { limit, time: limit, started, at, processor });
+        self
+    }
+
+    /// Sets the limit that messages name.
+    fn naming(mut self, limit: Duration) -> Self {
+        if let Some(deadline) = &mut self.deadline {
+            deadline.limit = limit;
+        }
         self
     }
 
@@ -297,7 +311,7 @@ impl Budget {
     #[must_use]
     pub fn renewed(&self) -> Self {
         match self.deadline {
-            Some(Deadline { limit, .. }) => self.clone().with_time(limit),
+            Some(Deadline { limit, time, .. }) => self.clone().with_time(time).naming(limit),
             None => self.clone(),
         }
     }
@@ -305,20 +319,40 @@ impl Budget {
     /// Returns the same budget with a share of its time, counted from now.
     #[must_use]
     pub fn share(&self, one_in: u32) -> Self {
+        let one_in = one_in.max(1);
         match self.deadline {
-            Some(Deadline { limit, .. }) => self.clone().with_time(limit / one_in.max(1)),
+            Some(Deadline { limit, time, .. }) => {
+                self.clone().with_time(time / one_in).naming(limit / one_in)
+            }
             None => self.clone(),
+        }
+    }
+
+    /// Returns the time that was used since the start, as the budget counts it.
+    pub fn spent(&self) -> Duration {
+        let Some(deadline) = self.deadline else { return Duration::ZERO };
+        match deadline.processor.zip(self.processor_time()) {
+            Some(((_, start), used)) => used.saturating_sub(start) / self.sharing(),
+            None => deadline.started.elapsed(),
+        }
+    }
+
+    /// Returns the number of histories that share the processor time that counts.
+    fn sharing(&self) -> u32 {
+        match (&self.gauge, self.scope) {
+            (Some(gauge), Scope::Process) => gauge.judged(),
+            _ => 1,
         }
     }
 
     /// Returns the same budget with its end extended by a share of its time, to complete a result.
     #[must_use]
     pub fn extended(&self, one_in: u32) -> Self {
-        let deadline = self.deadline.map(|Deadline { limit, at, processor }| {
-            let more = limit / one_in.max(1);
+        let deadline = self.deadline.map(|Deadline { limit, time, started, at, processor }| {
+            let more = time / one_in.max(1);
             let at = at.checked_add(more).unwrap_or(at);
             let longer = |(time, start): (Duration, Duration)| (time.saturating_add(more), start);
-            Deadline { limit, at, processor: processor.map(longer) }
+            Deadline { limit, time, started, at, processor: processor.map(longer) }
         });
         Budget { deadline, ..self.clone() }
     }
@@ -327,13 +361,9 @@ impl Budget {
     /// least a tenth of the time remains, to complete a result.
     #[must_use]
     pub fn after(&self, spent: Duration) -> Self {
-        let Some(Deadline { limit, .. }) = self.deadline else { return self.clone() };
-        let left = limit.saturating_sub(spent).max(limit / 10);
-        let mut budget = self.clone().with_time(left);
-        if let Some(deadline) = &mut budget.deadline {
-            deadline.limit = limit;
-        }
-        budget
+        let Some(Deadline { limit, time, .. }) = self.deadline else { return self.clone() };
+        let left = time.saturating_sub(spent).max(limit / 10);
+        self.clone().with_time(left).naming(limit)
     }
 
     /// Limits the memory of tables in bytes; with a gauge, also that of the whole process.
@@ -384,13 +414,9 @@ impl Budget {
         let Some(((time, start), used)) = deadline.processor.zip(self.processor_time()) else {
             return true;
         };
-        let sharing = match (&self.gauge, self.scope) {
-            (Some(gauge), Scope::Process) => gauge.judged(),
-            _ => 1,
-        };
-        let stretched = deadline.at.checked_add(deadline.limit * (MAX_STRETCH - 1));
+        let stretched = deadline.at.checked_add(deadline.time * (MAX_STRETCH - 1));
         let is_kept_waiting = self.scope == Scope::Thread || stretched.is_none_or(|at| now < at);
-        used.saturating_sub(start) / sharing >= time || !is_kept_waiting
+        used.saturating_sub(start) / self.sharing() >= time || !is_kept_waiting
     }
 
     /// Fails if a table of `needed` bytes exceeds the budget.

@@ -16,8 +16,8 @@ use std::any::Any;
 
 use consistory_history::Value;
 use consistory_spec::{
-    CasRegister, Counter, Deque, Family, KeyValue, List, Lock, Log, Map, Object, PriorityOrder,
-    PriorityQueue, Queue, Register, Set, Stack, State, Transactions,
+    CasRegister, Counter, Deque, Family, KeyValue, Keyed, List, Lock, Log, Map, Object,
+    PriorityOrder, PriorityQueue, Queue, Register, Set, Stack, State, Transactions,
 };
 
 /// A ready object, as far as the checker has rules for it.
@@ -37,6 +37,8 @@ pub(crate) enum Ready {
     /// An unbounded deque.
     Deque,
     PriorityQueue(PriorityOrder),
+    /// An object per key, which is the first argument of every call.
+    Keyed,
     /// A ready object without rules.
     Other,
 }
@@ -75,6 +77,8 @@ impl Ready {
             Ready::Map
         } else if object.is::<Set>() {
             Ready::Set
+        } else if object.is::<Keyed>() {
+            Ready::Keyed
         } else if object.is::<Transactions>() {
             Ready::Transactions
         } else if object.is::<Log>() {
@@ -104,7 +108,7 @@ impl Ready {
     /// names, if the call neither changes nor reads any other part.
     pub(crate) fn part<'a>(&self, method: &str, args: &'a [Value]) -> Option<&'a Value> {
         match self {
-            Ready::Store(_) => args.first(),
+            Ready::Store(_) | Ready::Keyed => args.first(),
             Ready::Set if matches!(method, "add" | "ensure" | "remove" | "contains") => {
                 args.first()
             }

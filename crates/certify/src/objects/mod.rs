@@ -127,7 +127,7 @@ pub fn certify_object(
     certificate: &ObjectCertificate,
     budget: &Budget,
 ) -> Result<(), ObjectRejection> {
-    let view = View::new(history, object)?;
+    let view = View::new(history, object, budget)?;
     match certificate {
         ObjectCertificate::Core(core) => match &core.prefix {
             None => core::refuted(&view, model, core, budget),
@@ -138,13 +138,13 @@ pub fn certify_object(
                     return Err(ObjectRejection::Misplaced { part: "last", op });
                 }
                 let shorter = view.relaxed(&view.ended(|other| other < end))?;
-                replay::consistent(&shorter, model, before)?;
+                replay::consistent(&shorter, model, before, budget)?;
                 let prefix = view.relaxed(&view.ended(|other| other <= end))?;
                 core::refuted(&prefix, model, core, budget)
             }
         },
         ObjectCertificate::Linearization(linearization) => {
-            replay::consistent(&view, model, linearization)
+            replay::consistent(&view, model, linearization, budget)
         }
         ObjectCertificate::Unexplained(Unexplained { returned, attempts, before }) => {
             let relaxed = view.relaxed(returned)?;
@@ -158,7 +158,7 @@ pub fn certify_object(
                 let earlier = view.ended(|other| other < end && end.is_some());
                 let shorter: BTreeSet<OpId> = others.iter().copied().chain(earlier).collect();
                 let shorter: Vec<OpId> = shorter.into_iter().collect();
-                replay::consistent(&view.relaxed(&shorter)?, model, before)?;
+                replay::consistent(&view.relaxed(&shorter)?, model, before, budget)?;
             }
             for (index, attempt) in attempts.iter().enumerate() {
                 replay::stuck(&relaxed, model, attempt, index, budget)?;

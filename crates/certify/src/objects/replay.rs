@@ -14,8 +14,9 @@ pub(crate) fn consistent(
     view: &View<'_>,
     model: &ObjectModel,
     linearization: &Linearization,
+    budget: &Budget,
 ) -> Result<(), ObjectRejection> {
-    let order = right_so_far(view, model, linearization)?;
+    let order = right_so_far(view, model, linearization, budget)?;
     let mut is_listed = vec![false; view.events.len()];
     for &event in &order {
         is_listed[event] = true;
@@ -36,7 +37,7 @@ pub(crate) fn stuck(
     index: usize,
     budget: &Budget,
 ) -> Result<(), ObjectRejection> {
-    let order = right_so_far(view, model, &attempt.linearization)?;
+    let order = right_so_far(view, model, &attempt.linearization, budget)?;
     let next = view.find("unexplained", attempt.unexplained)?;
     let misplaced = || ObjectRejection::Misplaced { part: "unexplained", op: view.name(next) };
     if view.events[next].is_pending || order.contains(&next) {
@@ -68,12 +69,24 @@ pub(crate) fn stuck(
     }
 }
 
+/// Operations between two checks of the budget.
+const OPS_PER_CHECK: usize = 1 << 15;
+
+/// Checks the budget at some of the operations.
+fn check_every(operation: usize, budget: &Budget) -> Result<(), ObjectRejection> {
+    match operation % OPS_PER_CHECK {
+        0 => Ok(budget.check()?),
+        _ => Ok(()),
+    }
+}
+
 /// Checks everything about a linearization except whether it is complete; returns the numbers of
 /// its operations.
 fn right_so_far(
     view: &View<'_>,
     model: &ObjectModel,
     linearization: &Linearization,
+    budget: &Budget,
 ) -> Result<Vec<usize>, ObjectRejection> {
     let mut place = vec![None; view.events.len()];
     let mut order = Vec::with_capacity(linearization.order.len());
@@ -83,12 +96,14 @@ fn right_so_far(
             return Err(ObjectRejection::Misplaced { part: "order", op: view.name(event) });
         }
         order.push(event);
+        check_every(order.len(), budget)?;
     }
-    keeps_happens_before(view, &order)?;
+    keeps_happens_before(view, &order, budget)?;
     let Some(vis) = &linearization.vis else {
         // If each operation sees all operations before it, every axiom `vis >= ...` holds.
         let mut state = view.object.initial();
-        for &event in &order {
+        for (i, &event) in order.iter().enumerate() {
+            check_every(i, budget)?;
             returns(view, &mut state, event)?;
         }
         return Ok(order);
@@ -143,12 +158,17 @@ fn returns(view: &View<'_>, state: &mut State, event: usize) -> Result<(), Objec
 }
 
 /// Checks in one pass that no operation comes after one that it happened before.
-fn keeps_happens_before(view: &View<'_>, order: &[usize]) -> Result<(), ObjectRejection> {
+fn keeps_happens_before(
+    view: &View<'_>,
+    order: &[usize],
+    budget: &Budget,
+) -> Result<(), ObjectRejection> {
     let mut latest_start = None;
     // For each session, the starts so far, each with the largest index of an operation with that
     // start; without times, only the largest index.
     let mut starts: HashMap<(u32, Option<i64>), u32> = HashMap::new();
-    for &i in order {
+    for (place, &i) in order.iter().enumerate() {
+        check_every(place, budget)?;
         let event = &view.events[i];
         let mut is_late = event.end.is_some_and(|end| Some(end) < latest_start);
         if !event.is_pending

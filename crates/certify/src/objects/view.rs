@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use consistory_history::{Action, History, OpId, SessionId, Status, Value};
 use consistory_spec::{Object, Returns, State};
+use consistory_verdict::Budget;
 
 use super::ObjectRejection;
 use super::knowledge::{Called, Ready};
@@ -36,10 +37,14 @@ pub(crate) struct View<'a> {
     is_timed: bool,
 }
 
+/// Operations between two checks of the budget.
+const OPS_PER_CHECK: u32 = 1 << 15;
+
 impl<'a> View<'a> {
     pub(crate) fn new(
         history: &'a History,
         object: &'a dyn Object,
+        budget: &Budget,
     ) -> Result<Self, ObjectRejection> {
         let wrong = |op: OpId, reason: &str| ObjectRejection::History {
             reason: format!("{} {reason}", history.reference(op)),
@@ -47,6 +52,9 @@ impl<'a> View<'a> {
         let is_timed = history.ops().any(|op| history.time(op).is_some());
         let mut events = Vec::new();
         for op in history.ops() {
+            if op.0.is_multiple_of(OPS_PER_CHECK) {
+                budget.check()?;
+            }
             let Action::Call(call) = history.action(op) else {
                 return Err(wrong(op, "is not a call"));
             };
