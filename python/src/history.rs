@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use consistory::{Case, Error, Format};
 use consistory_formats::{WriteError, parse_str, read_from, write_history};

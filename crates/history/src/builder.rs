@@ -6,7 +6,7 @@ use crate::history::{Action, Call, History, Interval, KeyKind, Names, Status, Tr
 use crate::ids::{CallId, KeyId, SessionId, ValueId};
 use crate::value::{Value, Values};
 
-/// Why a sequence of operations is not a history.
+/// Reasons why a sequence of operations is not a history.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HistoryError {
     /// A transaction is interrupted by another operation of its session, or spans sessions.
@@ -15,7 +15,7 @@ pub enum HistoryError {
         /// The session in which the transaction started.
         session: Box<str>,
     },
-    /// A list starts with a value that is not a list.
+    /// The initial value of a list is not a list.
     #[error("the key {key} is appended to, but its initial value {value} is not a list")]
     ListStartsAsValue {
         /// The key.
@@ -40,9 +40,9 @@ pub struct OpenTransaction(u32);
 pub struct Details {
     /// Whether the operation took effect.
     pub status: Status,
-    /// When the operation ran.
+    /// Time in which the operation ran.
     pub time: Option<Interval>,
-    /// The transaction that the operation belongs to.
+    /// Transaction to which the operation belongs.
     pub transaction: Option<OpenTransaction>,
 }
 
@@ -63,7 +63,7 @@ pub struct HistoryBuilder {
     initial: FxHashMap<KeyId, ValueId>,
     finals: Vec<(KeyId, ValueId)>,
     values: Values,
-    /// Whether a register that holds 0 at some time starts with `null` unless it is set.
+    /// Whether a register that ever contains 0 starts with `null` unless its initial value is set.
     null_is_not_zero: bool,
 }
 
@@ -109,18 +109,20 @@ impl HistoryBuilder {
         CallId::new(self.calls.len() - 1)
     }
 
-    /// Sets a key's initial value; the default is the integer 0, and the empty list for a list.
+    /// Sets a key's initial value. The default is the integer 0 for a register and the empty list
+    /// for a list.
     pub fn set_initial(&mut self, key: KeyId, value: ValueId) {
         self.initial.insert(key, value);
     }
 
-    /// Declares that the source writes `null` for what was never written, so that 0 is a value like
-    /// any other: a register in whose operations 0 occurs starts with `null` unless it is set.
+    /// Declares that the source writes `null` for the value of a key that was never written, so
+    /// that 0 is an ordinary value: a register with 0 in some operation starts with `null` unless
+    /// its initial value is set.
     pub fn null_is_not_zero(&mut self) {
         self.null_is_not_zero = true;
     }
 
-    /// Records the value that a key holds in the end.
+    /// Records the final value of a key.
     pub fn set_final(&mut self, key: KeyId, value: ValueId) {
         self.finals.push((key, value));
     }
@@ -157,7 +159,7 @@ impl HistoryBuilder {
         self.actions.len()
     }
 
-    /// Checks whether nothing was added: no session, no initial value, no operation.
+    /// Checks whether nothing was added: no session, no initial value and no operation.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty() && self.session_names.len() == 0 && self.keys.len() == 0
     }
@@ -212,7 +214,7 @@ impl HistoryBuilder {
         })
     }
 
-    /// Determines what the values of each key are; the table is empty if all are registers.
+    /// Determines the kind of each key; the table is empty if all keys are registers.
     fn key_kinds(&self) -> Vec<KeyKind> {
         #[derive(Clone, Copy, Default)]
         struct Seen {
@@ -238,7 +240,8 @@ impl HistoryBuilder {
                 Action::Fence | Action::Call(_) => {}
             }
         }
-        // A key that is only read is what its initial value says, and a list if that is not given.
+        // The kind of a key that is only read follows from its initial value; without one, it may
+        // be a list.
         let may_start_as_list = |key: usize| match self.initial.get(&KeyId::new(key)) {
             None => true,
             Some(&value) => matches!(self.values.get(value), Value::Null | Value::List(_)),
@@ -253,7 +256,7 @@ impl HistoryBuilder {
         if kinds.iter().all(|&kind| kind == KeyKind::Register) { Vec::new() } else { kinds }
     }
 
-    /// Returns the initial value of each key: the one that was set, or else 0, or the empty list.
+    /// Returns the initial value of each key: the value that was set, or else 0, or the empty list.
     ///
     /// A list that was set to `null` starts empty; any other value that is not a list is an error.
     fn initial_values(&mut self, key_kinds: &[KeyKind]) -> Result<Vec<ValueId>, HistoryError> {
@@ -298,7 +301,7 @@ impl HistoryBuilder {
         Ok(initial)
     }
 
-    /// Replaces `null` by the key's initial value wherever a register or list holds it.
+    /// Replaces `null` by the key's initial value in all operations on registers and lists.
     fn resolve_nulls(&mut self, initial: &[ValueId]) {
         let Some(null) = self.values.find(&Value::Null) else { return };
         let resolve = |key: KeyId, value: &mut ValueId| {
@@ -313,7 +316,7 @@ impl HistoryBuilder {
                     resolve(*key, read);
                     resolve(*key, write);
                 }
-                // `null` is a value like any other as an element of a list.
+                // `null` is an ordinary value as an element of a list.
                 Action::Append { .. } | Action::Fence | Action::Call(_) => {}
             }
         }
@@ -322,7 +325,7 @@ impl HistoryBuilder {
         }
     }
 
-    /// Sorts all that is kept per operation by session, stably.
+    /// Sorts all data per operation by session, stably.
     fn group_by_session(
         &mut self,
         session_starts: &[u32],

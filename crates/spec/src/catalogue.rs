@@ -1,4 +1,4 @@
-//! The ready objects by name.
+//! The catalogue of built-in objects.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::ready::{
 };
 use crate::specification::Object;
 
-/// A ready object.
+/// A built-in object.
 pub struct Entry {
     /// Name of the object.
     pub name: &'static str,
@@ -21,7 +21,7 @@ pub struct Entry {
     make: fn(Option<&str>) -> Option<Arc<dyn Object>>,
 }
 
-/// Why a text does not name a ready object.
+/// Error for a text that does not name a built-in object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ObjectError {
     /// There is no object of that name.
@@ -156,13 +156,13 @@ static CATALOGUE: [Entry; 15] = [
     },
 ];
 
-/// Lists the ready objects.
+/// Lists the built-in objects.
 pub fn catalogue() -> &'static [Entry] {
     &CATALOGUE
 }
 
-/// Finds a ready object by its name, with an optional parameter in parentheses, such as
-/// `register(0)`; `keyed(set)` has a set per key.
+/// Finds a built-in object by its name, with an optional parameter in parentheses, such as
+/// `register(0)`; `keyed(set)` has one set per key.
 pub fn find(text: &str) -> Result<Arc<dyn Object>, ObjectError> {
     let (name, parameter) = match text.strip_suffix(')').and_then(|t| t.split_once('(')) {
         Some((name, parameter)) => (name.trim(), Some(parameter.trim())),

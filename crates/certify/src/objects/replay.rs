@@ -9,7 +9,7 @@ use consistory_verdict::{Attempt, Budget, Linearization};
 use super::view::View;
 use super::{ObjectRejection, depth};
 
-/// Accepts a linearization of all completed operations.
+/// Checks a linearization of all completed operations.
 pub(crate) fn consistent(
     view: &View<'_>,
     model: &ObjectModel,
@@ -29,7 +29,7 @@ pub(crate) fn consistent(
     }
 }
 
-/// Accepts an attempt: it is correct as far as it goes, and its operation cannot be next.
+/// Checks an attempt: it must be correct so far, and its operation must not be able to come next.
 pub(crate) fn stuck(
     view: &View<'_>,
     model: &ObjectModel,
@@ -46,7 +46,7 @@ pub(crate) fn stuck(
     let not_stuck = || ObjectRejection::NotStuck { index, op: view.name(next) };
     let Some(vis) = &attempt.linearization.vis else {
         if !model.is_linearizability() && !order.is_empty() {
-            // Each operation saw all before it, but the next one need not.
+            // Each operation saw all operations before it, but the next one need not.
             let sets: Vec<Vec<usize>> = (0..order.len()).map(|i| (0..i).collect()).collect();
             return match depth::can_follow(view, model, &order, &sets, next, budget)? {
                 true => Err(not_stuck()),
@@ -80,7 +80,8 @@ fn check_every(operation: usize, budget: &Budget) -> Result<(), ObjectRejection>
     }
 }
 
-/// Checks all of a linearization but whether it is complete; returns it as numbers of operations.
+/// Checks everything about a linearization except whether it is complete; returns the numbers of
+/// its operations.
 fn right_so_far(
     view: &View<'_>,
     model: &ObjectModel,
@@ -99,7 +100,7 @@ fn right_so_far(
     }
     keeps_happens_before(view, &order, budget)?;
     let Some(vis) = &linearization.vis else {
-        // Where each sees all before it, every axiom `vis >= ...` holds.
+        // If each operation sees all operations before it, every axiom `vis >= ...` holds.
         let mut state = view.object.initial();
         for (i, &event) in order.iter().enumerate() {
             check_every(i, budget)?;
@@ -156,15 +157,15 @@ fn returns(view: &View<'_>, state: &mut State, event: usize) -> Result<(), Objec
     Err(ObjectRejection::Return { op: view.name(event), expected })
 }
 
-/// Checks that nothing comes after what it happened before, in one go.
+/// Checks in one pass that no operation comes after one that it happened before.
 fn keeps_happens_before(
     view: &View<'_>,
     order: &[usize],
     budget: &Budget,
 ) -> Result<(), ObjectRejection> {
     let mut latest_start = None;
-    // For each session the starts so far, each with the largest index that has it; without times
-    // the largest index alone.
+    // For each session, the starts so far, each with the largest index of an operation with that
+    // start; without times, only the largest index.
     let mut starts: HashMap<(u32, Option<i64>), u32> = HashMap::new();
     for (place, &i) in order.iter().enumerate() {
         check_every(place, budget)?;
@@ -186,7 +187,7 @@ fn keeps_happens_before(
     Ok(())
 }
 
-/// Evaluates an axiom as relations over the places of a linearization.
+/// Evaluates an axiom as relations over the positions of a linearization.
 fn holds(
     view: &View<'_>,
     axiom: &Axiom,

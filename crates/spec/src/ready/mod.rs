@@ -1,4 +1,4 @@
-//! The ready objects, one file per kind.
+//! The built-in objects, one file per kind.
 
 mod bank;
 mod counter;
