@@ -19,6 +19,9 @@ use crate::error::{CliError, report};
 /// Longest time for which the rest of a rejected client's input is read, so that it gets its answer.
 const REST: Duration = Duration::from_secs(1);
 
+/// Largest number of answers that are written together.
+const MAX_ANSWERS_AT_ONCE: u64 = 1 << 12;
+
 /// A connection that can be closed in one direction.
 pub(super) trait Stream: std::io::Read + Write + Send + Sized + 'static {
     /// Returns another handle of the same connection.
@@ -120,10 +123,12 @@ impl Client {
         loop {
             let waited = self.0.changed.wait_while(self.owed(), is_idle);
             let mut owed = waited.unwrap_or_else(PoisonError::into_inner);
-            let accepted = std::mem::take(&mut owed.accepted);
-            let (rejection, is_over) = (owed.rejection.take(), owed.is_over);
+            let accepted = owed.accepted.min(MAX_ANSWERS_AT_ONCE);
+            owed.accepted -= accepted;
+            let is_all = owed.accepted == 0;
+            let rejection = if is_all { owed.rejection.take() } else { None };
+            let is_last = is_all && (owed.is_over || rejection.is_some());
             drop(owed);
-            let is_last = is_over || rejection.is_some();
             let text = "ok\n".repeat(accepted as usize) + &rejection.unwrap_or_default();
             // A client need not read answers, and may be gone.
             let is_written = stream.write_all(text.as_bytes()).is_ok();
