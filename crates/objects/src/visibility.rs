@@ -106,6 +106,37 @@ pub(crate) fn explain(
     }
 }
 
+/// Searches for an abstract execution that begins with `past`, of which every operation, every
+/// visibility and every return is already known to satisfy the model.
+pub(crate) fn explain_after(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    past: &Execution,
+    budget: &Budget,
+) -> Result<Explanation, Stopped> {
+    match task.len().div_ceil(64) {
+        0..=1 => continue_from::<1>(task, model, past, budget),
+        2 => continue_from::<2>(task, model, past, budget),
+        3..=8 => continue_from::<8>(task, model, past, budget),
+        9..=64 => continue_from::<64>(task, model, past, budget),
+        _ => Err(Stopped::Size { operations: task.len(), limit: MAX_OPERATIONS }),
+    }
+}
+
+fn continue_from<const W: usize>(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    past: &Execution,
+    budget: &Budget,
+) -> Result<Explanation, Stopped> {
+    let (strategy, visibility) = (Strategy::default(), Visibility::default());
+    let mut search = VisibilitySearch::<W>::new(task, model, strategy, visibility, budget);
+    for (&place, seen) in past.lin.iter().zip(&past.vis) {
+        search.append(place, seen.iter().map(|p| p.index()).collect());
+    }
+    search.run()
+}
+
 /// Computes the return of the operation that an attempt does not explain, according to the
 /// specification, to be shown in place of the recorded return.
 pub fn instead(task: &Task<'_>, model: &ObjectModel, attempt: &Attempt) -> Option<Instead> {
@@ -161,10 +192,25 @@ fn instead_in<const W: usize>(
 }
 
 /// An axiom `vis >= ...` without its last relation, and the methods that it concerns.
-struct Demand {
-    axiom: usize,
-    prefix: Vec<Atom>,
-    last: Atom,
+pub(crate) struct Demand {
+    /// Position of the axiom in the model.
+    pub(crate) axiom: usize,
+    /// Relations before the last one.
+    pub(crate) prefix: Vec<Atom>,
+    /// Last relation.
+    pub(crate) last: Atom,
+}
+
+/// Returns the axioms of a model that bound `vis`, without those that hold for every `vis`.
+pub(crate) fn demands(model: &ObjectModel) -> Vec<Demand> {
+    let axioms = model.axioms.iter().enumerate();
+    axioms
+        .filter(|(_, axiom)| axiom.left == Left::Vis && axiom.right != [Atom::Vis])
+        .map(|(i, axiom)| {
+            let (&last, prefix) = axiom.right.split_last().expect("an axiom is not empty");
+            Demand { axiom: i, prefix: prefix.to_vec(), last }
+        })
+        .collect()
 }
 
 struct VisibilityFrame<const W: usize> {
@@ -247,16 +293,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
             let into = |b| calls.places().filter(|&a| holds(a, b)).map(CallIndex::index).collect();
             calls.places().map(into).collect()
         };
-        let demands: Vec<Demand> = model
-            .axioms
-            .iter()
-            .enumerate()
-            .filter(|(_, axiom)| axiom.left == Left::Vis && axiom.right != [Atom::Vis])
-            .map(|(i, axiom)| {
-                let (&last, prefix) = axiom.right.split_last().expect("an axiom is not empty");
-                Demand { axiom: i, prefix: prefix.to_vec(), last }
-            })
-            .collect();
+        let demands = demands(model);
         let mentions = |atom| demands.iter().any(|d| d.last == atom || d.prefix.contains(&atom));
         let is_independent = !mentions(Atom::Vis);
         let is_comparable = demands.iter().all(|d| {

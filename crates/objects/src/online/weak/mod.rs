@@ -1,0 +1,317 @@
+//! Weak models of objects decided online.
+//!
+//! Every model of the axioms' grammar is closed under prefixes: the first part of a linearization
+//! that explains a history, up to the last call that returned in a prefix, explains the prefix,
+//! because `po`, `hb` and `vis` are contained in `lin`. So the first return without an explanation
+//! ends the watch.
+//!
+//! Two engines judge a model:
+//!
+//! - [`state_sets`] decides return-value consistency, read my writes and happens-before visibility
+//!   exactly, in memory that depends on the reachable states and not on the number of calls. For
+//!   other models it decides the strongest of these three that the model implies: violations of it
+//!   are violations of the model.
+//! - [`calls`] keeps calls with an explanation, for every model. It forgets the oldest calls if there
+//!   are too many; then it still proves that there is an explanation, but no longer that there is
+//!   none.
+//!
+//! The first engine has priority where it is exact. It gives up beyond a limit of states; the second
+//! one continues.
+
+mod bits;
+mod calls;
+mod state_sets;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use consistory_history::{History, Value};
+use consistory_spec::{Object, ObjectModel, Returns};
+use consistory_verdict::{Budget, Stopped};
+
+use self::calls::{CallWindow, Effort, Extended, NewCall, required};
+use self::state_sets::{Base, Outcome, Precision, StateSets};
+use super::{Inexplicable, OnlineError, RunningId};
+
+/// Limits of online checking by a weak model.
+#[derive(Clone, Debug)]
+pub struct WeakOptions {
+    /// Largest number of stored states and configurations of the engine that keeps no calls.
+    pub states: usize,
+    /// Number of kept calls beyond which the oldest ones are forgotten.
+    pub calls: usize,
+    /// Largest number of indeterminate calls kept; beyond it the first ones are given up.
+    pub pending: usize,
+    /// Number of other calls that may return while one is running, before it counts as
+    /// indeterminate.
+    pub overdue: u64,
+    /// Time and memory of the search at one return.
+    pub budget: Budget,
+}
+
+impl Default for WeakOptions {
+    fn default() -> Self {
+        WeakOptions {
+            states: 100_000,
+            calls: 1000,
+            pending: 64,
+            overdue: 10_000,
+            budget: Budget::unlimited(),
+        }
+    }
+}
+
+/// The amount of stored data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WeakSize {
+    /// Number of kept calls.
+    pub calls: usize,
+    /// Number of stored states and configurations.
+    pub states: usize,
+    /// Number of calls forgotten or given up.
+    pub forgotten: u64,
+    /// Number of calls that ran so long that their returns are ignored.
+    pub overdue: u64,
+}
+
+/// A running call: how many calls had returned when it was made, and the kind of its return.
+struct Running {
+    since: u64,
+    returns: Returns,
+}
+
+/// Judges the calls of an object by a weak model online.
+pub struct WeakOnline {
+    object: Arc<dyn Object>,
+    options: WeakOptions,
+    /// The engine that keeps no calls, until it gives up.
+    sets: Option<StateSets>,
+    precision: Precision,
+    /// The kept calls, until they are of no use.
+    window: Option<CallWindow>,
+    /// The running calls, the oldest first.
+    running: BTreeMap<RunningId, Running>,
+    /// Running calls that count as indeterminate.
+    overdue: BTreeSet<RunningId>,
+    were_overdue: u64,
+    /// Number of returns.
+    returns: u64,
+    /// Id of the next call.
+    next: u64,
+    /// Number of kept calls above which some are forgotten.
+    forget_above: usize,
+}
+
+/// Number of kept calls, as a multiple of the limit, at which the verdict becomes unknown.
+const MOST_CALLS_FACTOR: usize = 2;
+
+impl WeakOnline {
+    /// Starts with no call.
+    pub fn new(object: Arc<dyn Object>, model: &ObjectModel, options: WeakOptions) -> Self {
+        let (base, precision) = Base::of(model);
+        WeakOnline {
+            sets: Some(StateSets::new(&object, base, options.states)),
+            precision,
+            window: Some(CallWindow::new(&object, model, options.budget.clone())),
+            object,
+            forget_above: options.calls,
+            options,
+            running: BTreeMap::new(),
+            overdue: BTreeSet::new(),
+            were_overdue: 0,
+            returns: 0,
+            next: 0,
+        }
+    }
+
+    /// Adds a call of a session that starts at a time.
+    pub fn invoke(
+        &mut self,
+        session: &str,
+        method: &str,
+        args: Vec<Value>,
+        start: i64,
+    ) -> Result<RunningId, OnlineError> {
+        let resolved = self.object.resolve(method, args.len())?;
+        let returns = resolved.map_or(Returns::Value, |method| method.returns);
+        let name: Box<str> = resolved.map_or_else(|| method.into(), |method| method.name.clone());
+        let id = RunningId(self.next);
+        self.next += 1;
+        let call = NewCall {
+            id,
+            session: session.into(),
+            is_read_only: self.object.is_read_only(&name, None),
+            name: method.into(),
+            method: name,
+            args,
+            returns,
+            start,
+        };
+        self.running.insert(id, Running { since: self.returns, returns });
+        if let Some(sets) = &mut self.sets {
+            let outcome = sets.invoke(&call);
+            self.drop_sets_if(outcome);
+        }
+        if let Some(window) = &mut self.window {
+            window.invoke(call);
+        }
+        Ok(id)
+    }
+
+    /// Processes the return of a call; reports a violation if nothing explains it. The verdict after
+    /// a violation, or after an error, is unspecified.
+    pub fn complete(
+        &mut self,
+        id: RunningId,
+        returned: Option<Value>,
+        end: i64,
+    ) -> Result<Option<Inexplicable>, OnlineError> {
+        if self.overdue.remove(&id) {
+            return Ok(None);
+        }
+        let returns = self.running.remove(&id).ok_or(OnlineError::NotRunning)?.returns;
+        self.returns += 1;
+        let value = required(returns, returned.clone());
+        let outcome = self.sets.as_mut().map(|sets| sets.complete(id, value.as_ref()));
+        let found = self.judge(id, outcome, |window, effort| {
+            window.complete(id, returned, end, effort)
+        })?;
+        if found.is_none() {
+            self.forget()?;
+        }
+        Ok(found)
+    }
+
+    /// Records that a call had no effect; reports a violation if a return needs its effect.
+    pub fn fail(&mut self, id: RunningId) -> Result<Option<Inexplicable>, OnlineError> {
+        if self.overdue.remove(&id) {
+            return Ok(None);
+        }
+        self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
+        let outcome = self.sets.as_mut().map(|sets| sets.fail(id));
+        self.judge(id, outcome, |window, effort| window.fail(id, effort))
+    }
+
+    /// Records that a call is indeterminate.
+    pub fn abandon(&mut self, id: RunningId) -> Result<(), OnlineError> {
+        if self.overdue.remove(&id) {
+            return Ok(());
+        }
+        self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
+        self.lose(id);
+        Ok(())
+    }
+
+    fn lose(&mut self, id: RunningId) {
+        if let Some(sets) = &mut self.sets {
+            let outcome = sets.abandon(id);
+            self.drop_sets_if(outcome);
+        }
+        if let Some(window) = &mut self.window {
+            window.abandon(id, self.options.pending);
+        }
+    }
+
+    fn drop_sets_if(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::TooMany => self.sets = None,
+            Outcome::Unknown => self.precision = Precision::Weaker,
+            Outcome::Explained | Outcome::Unexplained => {}
+        }
+    }
+
+    /// Combines the results of the engines for an event.
+    fn judge(
+        &mut self,
+        id: RunningId,
+        outcome: Option<Outcome>,
+        event: impl FnOnce(&mut CallWindow, Effort) -> Result<Extended, Stopped>,
+    ) -> Result<Option<Inexplicable>, OnlineError> {
+        if let Some(outcome) = outcome {
+            self.drop_sets_if(outcome);
+        }
+        let is_decided = outcome == Some(Outcome::Explained) && self.precision == Precision::Exact;
+        let effort = if is_decided { Effort::Little } else { Effort::Full };
+        if outcome == Some(Outcome::Unexplained) {
+            // The window records the end, for its history; its verdict is known.
+            let extended = self.window.as_mut().map(|window| event(window, Effort::Little));
+            let possible = match (&self.window, extended) {
+                (Some(window), Some(Ok(Extended::Unexplained))) => window.possible(id),
+                _ => Vec::new(),
+            };
+            return Ok(Some(Inexplicable { call: id, possible, part: None, configurations: 0 }));
+        }
+        let Some(window) = &mut self.window else {
+            return match is_decided {
+                true => Ok(None),
+                false => Err(OnlineError::TooMany { limit: self.options.states }),
+            };
+        };
+        match event(window, effort) {
+            Ok(Extended::Explained) => Ok(None),
+            result if is_decided => {
+                debug_assert!(
+                    window.lost() > 0 || result != Ok(Extended::Unexplained),
+                    "the engines contradict each other"
+                );
+                self.window = None;
+                Ok(None)
+            }
+            Ok(Extended::Unexplained) if window.lost() > 0 => {
+                Err(OnlineError::Forgotten { calls: window.lost() })
+            }
+            Ok(Extended::Unexplained) => {
+                let possible = window.possible(id);
+                Ok(Some(Inexplicable { call: id, possible, part: None, configurations: 0 }))
+            }
+            Err(stopped) => Err(OnlineError::Stopped(stopped)),
+        }
+    }
+
+    /// Forgets calls, if too many are kept.
+    fn forget(&mut self) -> Result<(), OnlineError> {
+        while let Some((&oldest, running)) = self.running.first_key_value()
+            && self.returns - running.since > self.options.overdue
+        {
+            self.running.remove(&oldest);
+            self.lose(oldest);
+            self.overdue.insert(oldest);
+            self.were_overdue += 1;
+        }
+        let limit = self.options.calls;
+        let Some(window) = &mut self.window else { return Ok(()) };
+        if window.len() <= self.forget_above {
+            return Ok(());
+        }
+        if window.forget() {
+            self.forget_above = limit;
+            return Ok(());
+        }
+        // More calls may divide the linearization elsewhere.
+        self.forget_above = window.len() + limit / 16;
+        if window.len() < MOST_CALLS_FACTOR * limit {
+            return Ok(());
+        }
+        let calls = window.len();
+        self.window = None;
+        match (&self.sets, self.precision) {
+            (Some(_), Precision::Exact) => Ok(()),
+            _ => Err(OnlineError::TooLong { calls }),
+        }
+    }
+
+    /// Returns the history of all calls so far, if none was forgotten.
+    pub fn history(&self) -> Option<History> {
+        self.window.as_ref()?.history()
+    }
+
+    /// Returns the amount of stored data.
+    pub fn size(&self) -> WeakSize {
+        WeakSize {
+            calls: self.window.as_ref().map_or(0, CallWindow::len),
+            states: self.sets.as_ref().map_or(0, StateSets::entries),
+            forgotten: self.window.as_ref().map_or(0, CallWindow::lost),
+            overdue: self.were_overdue,
+        }
+    }
+}

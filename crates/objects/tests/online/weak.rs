@@ -1,0 +1,319 @@
+//! Weak models: after each event, the online verdict is that of the recorded prefix.
+
+use std::sync::Arc;
+
+use consistory_history::{
+    Action, Call, Details, History, HistoryBuilder, Interval, Status, Value,
+};
+use consistory_objects::{
+    Calls, OnlineError, Options, RunningId, Task, WeakOnline, WeakOptions, judge_object,
+};
+use consistory_spec::{Level, NAMED, Object, ObjectModel, find, parse_axioms};
+use consistory_verdict::Verdict;
+
+use crate::common::{Chance, alphabet};
+
+/// An event of a stream: its session, and what happens.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Event {
+    Invoke(usize, &'static str, Vec<Value>),
+    Return(usize, Option<Value>),
+    Fail(usize),
+    Info(usize),
+}
+
+/// Returns the history recorded by some events; the position of an event is its time.
+pub(crate) fn recorded(events: &[Event]) -> History {
+    struct Recorded {
+        session: usize,
+        method: &'static str,
+        args: Vec<Value>,
+        start: i64,
+        end: Option<(i64, Option<Value>)>,
+        status: Status,
+    }
+    let mut calls: Vec<Recorded> = Vec::new();
+    for (now, event) in events.iter().enumerate() {
+        let running = |calls: &mut Vec<Recorded>, session: usize| {
+            calls.iter().rposition(|call| call.session == session).unwrap()
+        };
+        match event.clone() {
+            Event::Invoke(session, method, args) => calls.push(Recorded {
+                session,
+                method,
+                args,
+                start: now as i64,
+                end: None,
+                status: Status::Unknown,
+            }),
+            Event::Return(session, value) => {
+                let at = running(&mut calls, session);
+                calls[at].end = Some((now as i64, value));
+                calls[at].status = Status::Ok;
+            }
+            Event::Fail(session) => {
+                let at = running(&mut calls, session);
+                calls[at].status = Status::Fail;
+            }
+            Event::Info(_) => {}
+        }
+    }
+    let mut b = HistoryBuilder::new();
+    for call in calls {
+        let session = b.session(&format!("t{}", call.session));
+        let args = call.args.into_iter().map(|arg| b.value(arg)).collect();
+        let (end, value) = call.end.map_or((None, None), |(end, value)| (Some(end), value));
+        let returns = value.map(|value| b.value(value));
+        let id = b.call(Call { method: call.method.into(), args, returns });
+        let time = Some(Interval { start: call.start, end });
+        let details = Details { status: call.status, time, transaction: None };
+        b.push_with(session, Action::Call(id), details);
+    }
+    b.finish().unwrap()
+}
+
+/// Judges the recorded prefix offline.
+fn offline(events: &[Event], object: &Arc<dyn Object>, model: &ObjectModel) -> Verdict {
+    let history = recorded(events);
+    let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(object)).unwrap();
+    judge_object(&task, model, &Options::default()).judgement.verdict()
+}
+
+/// Result of a stream: position of the event at which it ends, if it does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Ended {
+    Never,
+    Violation(usize),
+    Undecided(usize, OnlineError),
+}
+
+/// Feeds events to the online judge; calls `after` after each one that violates nothing.
+fn online(
+    events: &[Event],
+    object: &Arc<dyn Object>,
+    model: &ObjectModel,
+    options: WeakOptions,
+    mut after: impl FnMut(usize, &WeakOnline),
+) -> Ended {
+    let mut judge = WeakOnline::new(Arc::clone(object), model, options);
+    let mut running: Vec<Option<RunningId>> = vec![None; 64];
+    for (now, event) in events.iter().enumerate() {
+        let found = match event.clone() {
+            Event::Invoke(session, method, args) => {
+                let id = judge.invoke(&format!("t{session}"), method, args, now as i64).unwrap();
+                running[session] = Some(id);
+                Ok(None)
+            }
+            Event::Return(session, value) => {
+                judge.complete(running[session].take().unwrap(), value, now as i64)
+            }
+            Event::Fail(session) => judge.fail(running[session].take().unwrap()),
+            Event::Info(session) => {
+                judge.abandon(running[session].take().unwrap()).map(|()| None)
+            }
+        };
+        match found {
+            Ok(None) => after(now, &judge),
+            Ok(Some(_)) => return Ended::Violation(now),
+            Err(error) => return Ended::Undecided(now, error),
+        }
+    }
+    Ended::Never
+}
+
+/// Asserts that the stream ends at the first event whose prefix violates the model.
+fn agree(events: &[Event], object: &Arc<dyn Object>, model: &ObjectModel, options: &WeakOptions) -> Ended {
+    let found = online(events, object, model, options.clone(), |_, _| {});
+    // Models are closed under prefixes, except where a call fails; so all prefixes are judged.
+    let is_end = |now: &usize| matches!(events[*now], Event::Return(..) | Event::Fail(_));
+    let expected = (0..events.len())
+        .filter(is_end)
+        .find(|&now| offline(&events[..=now], object, model) == Verdict::Violation);
+    match (&found, expected) {
+        (Ended::Never, None) => {}
+        (Ended::Violation(now), Some(expected)) if *now == expected => {}
+        (Ended::Undecided(..), _) if options.calls < 1000 || options.states < 1000 => {}
+        _ => panic!("{}: {found:?}, not {expected:?}: {events:#?}", model.id),
+    }
+    found
+}
+
+fn weak_models() -> Vec<ObjectModel> {
+    let named = NAMED[1..].iter().map(|id| ObjectModel::named(id).unwrap());
+    named.collect()
+}
+
+fn other_models(object: &dyn Object, chance: &mut Chance) -> Vec<ObjectModel> {
+    let mut models = Vec::new();
+    for axioms in [
+        "vis >= hb; vis >= vis ; vis",
+        "vis >= hb ; vis",
+        "vis >= po ; lin",
+        "vis >= vis ; hb",
+        "vis >= po; vis >= hb",
+        "lin >= vis ; lin; vis >= lin ; vis",
+        "vis >= vis ; lin",
+    ] {
+        models.push(ObjectModel::of_axioms(parse_axioms("axioms", axioms).unwrap()));
+    }
+    let methods: Vec<&str> = object.methods().iter().map(|method| &*method.name).collect();
+    let levels: Vec<(Box<str>, Level)> =
+        methods.iter().map(|&method| (method.into(), *chance.pick(&Level::ALL))).collect();
+    models.push(ObjectModel::of_levels(&levels, Level::Complete, &methods));
+    models
+}
+
+/// Visits every stream of at most `calls` calls, where a call may return any of its values, fail or
+/// be lost.
+fn all_streams(
+    calls: &[(&'static str, Vec<Value>, Vec<Option<Value>>)],
+    left: usize,
+    sessions: usize,
+    stream: &mut Vec<Event>,
+    running: &mut Vec<Option<usize>>,
+    visit: &mut impl FnMut(&[Event]),
+) {
+    let mut is_maximal = true;
+    for session in 0..sessions {
+        let Some(call) = running[session] else { continue };
+        is_maximal = false;
+        let returns = calls[call].2.iter().map(|value| Event::Return(session, value.clone()));
+        let others = [Event::Fail(session), Event::Info(session)];
+        for event in returns.chain(others) {
+            stream.push(event);
+            running[session] = None;
+            all_streams(calls, left, sessions, stream, running, visit);
+            running[session] = Some(call);
+            stream.pop();
+        }
+    }
+    if left > 0 {
+        // Sessions are numbered in the order of their first calls.
+        let known = stream.iter().filter_map(|event| match event {
+            Event::Invoke(session, ..) => Some(session + 1),
+            _ => None,
+        });
+        let known = known.max().unwrap_or(0);
+        for session in (0..sessions.min(known + 1)).filter(|&s| running[s].is_none()).collect::<Vec<_>>() {
+            for (at, (method, args, _)) in calls.iter().enumerate() {
+                is_maximal = false;
+                stream.push(Event::Invoke(session, method, args.clone()));
+                running[session] = Some(at);
+                all_streams(calls, left - 1, sessions, stream, running, visit);
+                running[session] = None;
+                stream.pop();
+            }
+        }
+    }
+    if is_maximal {
+        visit(stream);
+    }
+}
+
+#[test]
+fn all_small_streams_of_a_register() {
+    let calls = [
+        ("write", vec![Value::Int(1)], vec![None]),
+        ("read", vec![], vec![Some(Value::Null), Some(Value::Int(1))]),
+    ];
+    let object = find("register").unwrap();
+    let mut count = 0;
+    let mut violations = [0; 5];
+    let models = weak_models();
+    all_streams(&calls, 3, 3, &mut Vec::new(), &mut vec![None; 3], &mut |stream| {
+        count += 1;
+        for (model, violations) in models.iter().zip(&mut violations) {
+            let ended = agree(stream, &object, model, &WeakOptions::default());
+            *violations += usize::from(matches!(ended, Ended::Violation(_)));
+        }
+    });
+    println!("{count} streams, {violations:?} violations");
+    assert!(count > 1000 && violations.iter().all(|&v| v > 50), "{count}, {violations:?}");
+}
+
+/// Builds a random stream: calls take effect at some time while they run, and some effects are
+/// missed by some calls.
+fn random(object: &dyn Object, name: &str, size: (usize, usize), chance: &mut Chance) -> Vec<Event> {
+    let (calls, sessions) = size;
+    let alphabet = alphabet(name);
+    let mut effects: Vec<(&'static str, Vec<Value>)> = Vec::new();
+    // The call of each session, and its return once it has taken effect.
+    let mut running: Vec<Option<(&'static str, Vec<Value>, Option<Option<Value>>)>> =
+        vec![None; sessions];
+    let mut stream = Vec::new();
+    let mut made = 0;
+    let (misses, wrong, lost) = (2 + chance.below(8), 5 + chance.below(30), 4 + chance.below(20));
+    while made < calls || running.iter().any(Option::is_some) {
+        let session = chance.below(sessions);
+        match &mut running[session] {
+            None if made < calls => {
+                made += 1;
+                let (method, args) = chance.pick(&alphabet).clone();
+                stream.push(Event::Invoke(session, method, args.clone()));
+                running[session] = Some((method, args, None));
+            }
+            None => {}
+            Some((method, args, effect @ None)) => {
+                let mut state = object.initial();
+                let mut is_possible = true;
+                for (method, args) in &effects {
+                    if !chance.one_in(misses) {
+                        is_possible &= object.invoke(&mut state, method, args).is_some();
+                    }
+                }
+                let value = match is_possible {
+                    true => object.invoke(&mut state, method, args),
+                    false => None,
+                };
+                effects.push((method, args.clone()));
+                *effect = Some(Some(value.unwrap_or(Value::Null)));
+            }
+            Some((_, _, Some(value))) => {
+                let value = if chance.one_in(wrong) { Some(Value::Int(1)) } else { value.take() };
+                stream.push(match chance.one_in(lost) {
+                    true if chance.one_in(2) => Event::Info(session),
+                    true => Event::Fail(session),
+                    false => Event::Return(session, value),
+                });
+                running[session] = None;
+            }
+        }
+    }
+    stream
+}
+
+const OBJECTS: [&str; 10] = [
+    "register", "counter", "keyed map", "kv", "set", "queue", "stack", "lock", "log", "cas-register",
+];
+
+#[test]
+fn random_streams() {
+    let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(40, |n| n.parse().unwrap());
+    let mut chance = Chance(7);
+    let mut counts = std::collections::BTreeMap::new();
+    for name in OBJECTS {
+        let object = find(name.strip_prefix("keyed ").unwrap_or(name)).unwrap();
+        for round in 0..rounds {
+            let size = (3 + chance.below(6), 1 + chance.below(4));
+            let stream = random(&*object, name, size, &mut chance);
+            let options = match round % 3 {
+                // Without the engine that keeps no calls.
+                0 => WeakOptions { states: 0, ..WeakOptions::default() },
+                _ => WeakOptions::default(),
+            };
+            let mut models = weak_models();
+            models.extend(other_models(&*object, &mut chance));
+            for (i, model) in models.iter().enumerate() {
+                let found = agree(&stream, &object, model, &options);
+                let count: &mut (usize, usize) = counts.entry(i.min(5)).or_default();
+                match found {
+                    Ended::Never => count.0 += 1,
+                    Ended::Violation(_) => count.1 += 1,
+                    Ended::Undecided(_, error) => panic!("{name}: {error}"),
+                }
+            }
+        }
+    }
+    println!("{counts:?}");
+    assert!(counts.values().all(|&(fine, wrong)| fine > 50 && wrong > 30), "{counts:?}");
+}
