@@ -1,17 +1,18 @@
-//! Judges the calls of a stream of lines.
+//! Judges the calls of a stream of lines, by linearizability and by weak models.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use consistory_formats::{CallEvent, ReadError, parse_event};
-use consistory_history::Value;
-use consistory_objects::{Inexplicable, Online, OnlineError, RunningId};
+use consistory_history::{History, Value};
+use consistory_objects::{Inexplicable, Online, OnlineError, RunningId, WeakOnline};
+use consistory_spec::ObjectModel;
 use rustc_hash::FxHashMap;
 
 use crate::error::CliError;
 
-/// Reason why the watch ended.
+/// Reason why the watch by a model ended.
 pub(crate) enum Finding {
     /// A return that nothing explains.
     Violation {
@@ -21,6 +22,8 @@ pub(crate) enum Finding {
         call: String,
         /// Line of its return.
         line: u64,
+        /// Kind of that line.
+        ended: Ended,
         /// Values that it could have returned.
         possible: Vec<Value>,
         /// The other running calls.
@@ -37,18 +40,142 @@ pub(crate) enum Finding {
     },
 }
 
-/// Totals of the input.
-pub(crate) struct Summary {
-    pub(crate) operations: u64,
-    pub(crate) lines: u64,
+/// The end of a call at which a violation was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// It returned.
+    Returned,
+    /// It failed, and an earlier return needs its effect.
+    Failed,
+}
+
+/// A model, with the engine that judges by it.
+pub(crate) struct Judge {
+    pub(crate) model: ObjectModel,
+    engine: Engine,
+    /// The finding that ended the watch by this model.
+    pub(crate) finding: Option<Finding>,
+}
+
+enum Engine {
+    Linearizability(Box<Online>),
+    Weak(Box<WeakOnline>),
+}
+
+/// Data stored by a [`Judge`], and calls that it disregards.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stored {
     /// Largest number of configurations at a time, and number kept at the end.
     pub(crate) most: usize,
     pub(crate) kept: usize,
     /// Number of calls kept at the end.
     pub(crate) calls: usize,
-    /// Number of calls given up, and number of calls whose returns were ignored.
+    /// Number of calls given up or forgotten, and number of calls whose returns were ignored.
     pub(crate) given_up: u64,
     pub(crate) overdue: u64,
+}
+
+impl Judge {
+    pub(crate) fn linearizability(model: ObjectModel, online: Online) -> Self {
+        Judge { model, engine: Engine::Linearizability(Box::new(online)), finding: None }
+    }
+
+    pub(crate) fn weak(model: ObjectModel, online: WeakOnline) -> Self {
+        Judge { model, engine: Engine::Weak(Box::new(online)), finding: None }
+    }
+
+    /// Returns the history of all calls so far, if it is kept.
+    pub(crate) fn history(&self) -> Option<History> {
+        match &self.engine {
+            Engine::Linearizability(_) => None,
+            Engine::Weak(online) => online.history(),
+        }
+    }
+
+    pub(crate) fn stored(&self) -> Stored {
+        match &self.engine {
+            Engine::Linearizability(online) => {
+                let size = online.size();
+                Stored {
+                    most: size.most,
+                    kept: size.configurations,
+                    calls: size.kept,
+                    given_up: size.given_up,
+                    overdue: size.overdue,
+                }
+            }
+            Engine::Weak(online) => {
+                let size = online.size();
+                Stored {
+                    most: 0,
+                    kept: size.states,
+                    calls: size.calls,
+                    given_up: size.forgotten,
+                    overdue: size.overdue,
+                }
+            }
+        }
+    }
+
+    fn invoke(
+        &mut self,
+        session: &str,
+        method: &str,
+        args: Vec<Value>,
+        start: i64,
+    ) -> Result<RunningId, OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.invoke(method, args),
+            Engine::Weak(online) => online.invoke(session, method, args, start),
+        }
+    }
+
+    fn complete(
+        &mut self,
+        id: RunningId,
+        returns: Option<Value>,
+        end: i64,
+    ) -> Result<Option<Inexplicable>, OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.complete(id, returns),
+            Engine::Weak(online) => online.complete(id, returns, end),
+        }
+    }
+
+    fn fail(&mut self, id: RunningId) -> Result<Option<Inexplicable>, OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.fail(id).map(|()| None),
+            Engine::Weak(online) => online.fail(id),
+        }
+    }
+
+    fn abandon(&mut self, id: RunningId) -> Result<(), OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.abandon(id),
+            Engine::Weak(online) => online.abandon(id),
+        }
+    }
+
+    fn finish(&mut self) -> Result<Option<Inexplicable>, OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.finish(),
+            Engine::Weak(_) => Ok(None),
+        }
+    }
+
+    /// Returns the number of the last returns that are not judged yet.
+    fn unjudged(&self) -> usize {
+        match &self.engine {
+            Engine::Linearizability(online) => online.unjudged(),
+            Engine::Weak(_) => 0,
+        }
+    }
+}
+
+/// Totals of the input.
+pub(crate) struct Summary {
+    pub(crate) operations: u64,
+    pub(crate) lines: u64,
 }
 
 /// A call that is running.
@@ -87,7 +214,7 @@ const MAX_KNOWN_SESSIONS: usize = 1 << 16;
 
 /// Judges lines online.
 pub(crate) struct Watcher {
-    online: Online,
+    pub(crate) judges: Vec<Judge>,
     /// Running call of each session, and the number of calls that it has made.
     sessions: FxHashMap<String, (Option<Running>, u64)>,
     most_sessions: usize,
@@ -115,9 +242,9 @@ struct Returned {
 }
 
 impl Watcher {
-    pub(crate) fn new(online: Online, window: usize) -> Self {
+    pub(crate) fn new(judges: Vec<Judge>, window: usize) -> Self {
         Watcher {
-            online,
+            judges,
             sessions: FxHashMap::default(),
             most_sessions: MAX_KNOWN_SESSIONS,
             operations: 0,
@@ -132,15 +259,20 @@ impl Watcher {
         }
     }
 
-    /// Processes a line. Returns the finding that ends the watch, if there is one.
+    /// Checks whether the watch by every model has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.judges.iter().all(|judge| judge.finding.is_some())
+    }
+
+    /// Processes a line.
     pub(crate) fn line(
         &mut self,
         text: &str,
         number: u64,
         source: &Arc<str>,
-    ) -> Result<Option<Finding>, CliError> {
+    ) -> Result<(), CliError> {
         let event = parse_event(text, number, source).map_err(ReadError::Malformed)?;
-        let Some(event) = event else { return Ok(None) };
+        let Some(event) = event else { return Ok(()) };
         self.lines += 1;
         let is_whole = matches!(event, CallEvent::Whole { .. });
         let place = format!("{source}:{number}");
@@ -159,25 +291,24 @@ impl Watcher {
                          {\"type\":\"info\"}",
                     ));
                 }
-                let mut running = self.invoke(&session, &method, args, &place)?;
+                let now = self.lines as i64;
+                let mut running = self.invoke(&session, &method, args, now, &place)?;
                 running.source = Arc::clone(source);
                 let (slot, _) = self.sessions.entry(session).or_default();
                 *slot = Some(running);
-                Ok(None)
+                Ok(())
             }
             CallEvent::Return { session, returns } => {
                 let running = self.take_running(&session, &place)?;
-                self.complete(running, returns, number)
+                self.complete(running, returns, self.lines as i64, number)
             }
             CallEvent::Fail { session } => {
                 let running = self.take_running(&session, &place)?;
-                self.online.fail(running.id).map_err(|error| broken(&place, &error))?;
-                Ok(None)
+                self.fail(running, number)
             }
             CallEvent::Abandon { session } => {
                 let running = self.take_running(&session, &place)?;
-                self.online.abandon(running.id).map_err(|error| broken(&place, &error))?;
-                Ok(None)
+                self.abandon(running.id, &place)
             }
             CallEvent::Whole { session, method, args, returns, start, end } => {
                 if self.judged.is_some_and(|judged| start <= judged) {
@@ -199,7 +330,7 @@ impl Watcher {
                 self.waiting.insert(id, waiting);
                 self.ends.extend(end);
                 if self.ends.len() <= self.window {
-                    return Ok(None);
+                    return Ok(());
                 }
                 let until = self.ends.pop_front();
                 self.judge_until(until, source)
@@ -208,38 +339,22 @@ impl Watcher {
     }
 
     /// Processes the end of the input.
-    pub(crate) fn end(&mut self) -> Result<Option<Finding>, CliError> {
-        let finding = self.judge_until(Some(i64::MAX), &Arc::from(""))?;
-        if finding.is_some() {
-            return Ok(finding);
-        }
+    pub(crate) fn end(&mut self) -> Result<(), CliError> {
+        self.judge_until(Some(i64::MAX), &Arc::from(""))?;
         let last = self.unjudged.back().map_or(String::new(), |last| last.operation.clone());
-        let found = self.online.finish();
-        self.finding(found, last)
+        self.judge_each(&last, Ended::Returned, Judge::finish)
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        let size = self.online.size();
-        Summary {
-            operations: self.operations,
-            lines: self.lines,
-            most: size.most,
-            kept: size.configurations,
-            calls: size.kept,
-            given_up: size.given_up,
-            overdue: size.overdue,
-        }
+        Summary { operations: self.operations, lines: self.lines }
     }
 
     /// Judges the completely recorded events up to a time.
-    fn judge_until(
-        &mut self,
-        until: Option<i64>,
-        source: &Arc<str>,
-    ) -> Result<Option<Finding>, CliError> {
-        let Some(until) = until else { return Ok(None) };
+    fn judge_until(&mut self, until: Option<i64>, source: &Arc<str>) -> Result<(), CliError> {
+        let Some(until) = until else { return Ok(()) };
         while let Some(&Reverse((time, happens, id))) = self.due.peek()
             && time <= until
+            && !self.is_over()
         {
             self.due.pop();
             let Some(mut call) = self.waiting.remove(&id) else { continue };
@@ -247,9 +362,9 @@ impl Watcher {
             match happens {
                 Happens::Start => {
                     let args = std::mem::take(&mut call.args);
-                    let running = self.invoke(&call.session, &call.method, args, &place)?;
+                    let running = self.invoke(&call.session, &call.method, args, time, &place)?;
                     if call.end.is_none() {
-                        self.online.abandon(running.id).map_err(|error| broken(&place, &error))?;
+                        self.abandon(running.id, &place)?;
                         continue;
                     }
                     call.running = Some(running);
@@ -258,14 +373,11 @@ impl Watcher {
                 Happens::End => {
                     self.judged = Some(time);
                     let Some(running) = call.running else { continue };
-                    let finding = self.complete(running, call.returns, call.line)?;
-                    if finding.is_some() {
-                        return Ok(finding);
-                    }
+                    self.complete(running, call.returns, time, call.line)?;
                 }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn invoke(
@@ -273,17 +385,24 @@ impl Watcher {
         session: &str,
         method: &str,
         args: Vec<Value>,
+        start: i64,
         place: &str,
     ) -> Result<Running, CliError> {
         let shown: Vec<String> = args.iter().map(ToString::to_string).collect();
         let call = format!("{method}({})", shown.join(","));
-        let id = self.online.invoke(method, args).map_err(|error| match &error {
-            OnlineError::Whole { .. } => CliError::with_hint(
-                format!("{place}: {error}"),
-                "judge the object as a whole with --whole",
-            ),
-            error => CliError::usage(format!("{place}: {error}")),
-        })?;
+        let mut id = None;
+        for judge in self.judges.iter_mut().filter(|judge| judge.finding.is_none()) {
+            let invoked = judge.invoke(session, method, args.clone(), start);
+            // Engines number the same calls alike.
+            id = Some(invoked.map_err(|error| match &error {
+                OnlineError::Whole { .. } => CliError::with_hint(
+                    format!("{place}: {error}"),
+                    "judge the object as a whole with --whole",
+                ),
+                error => CliError::usage(format!("{place}: {error}")),
+            })?);
+        }
+        let Some(id) = id else { return Err(broken(place, &OnlineError::NotRunning)) };
         if self.sessions.len() > self.most_sessions {
             // New session names keep arriving; a session that returns later is counted from 0
             // again.
@@ -300,14 +419,22 @@ impl Watcher {
         Ok(Running { id, operation, call, source: "".into() })
     }
 
-    /// Records that a connection was closed: its running calls become indeterminate.
-    pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
-        for (slot, _) in self.sessions.values_mut() {
-            if let Some(running) = slot.take_if(|running| *running.source == *source) {
-                self.online.abandon(running.id).map_err(|error| broken(source, &error))?;
-            }
+    /// Records that a call is indeterminate.
+    fn abandon(&mut self, id: RunningId, place: &str) -> Result<(), CliError> {
+        for judge in self.judges.iter_mut().filter(|judge| judge.finding.is_none()) {
+            judge.abandon(id).map_err(|error| broken(place, &error))?;
         }
         Ok(())
+    }
+
+    /// Records that a connection was closed: its running calls become indeterminate.
+    pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
+        let mut lost = Vec::new();
+        for (slot, _) in self.sessions.values_mut() {
+            lost.extend(slot.take_if(|running| *running.source == *source));
+        }
+        lost.sort_by_key(|running| running.id);
+        lost.into_iter().try_for_each(|running| self.abandon(running.id, source))
     }
 
     fn take_running(&mut self, session: &str, place: &str) -> Result<Running, CliError> {
@@ -324,8 +451,9 @@ impl Watcher {
         &mut self,
         running: Running,
         returns: Option<Value>,
+        end: i64,
         line: u64,
-    ) -> Result<Option<Finding>, CliError> {
+    ) -> Result<(), CliError> {
         let Running { id, operation, call, .. } = running;
         let call = match &returns {
             Some(value) => format!("{call} => {value}"),
@@ -333,19 +461,52 @@ impl Watcher {
         };
         let last = operation.clone();
         self.unjudged.push_back(Returned { id, operation, call, line });
-        let found = self.online.complete(id, returns);
-        let finding = self.finding(found, last)?;
-        while self.unjudged.len() > self.online.unjudged() {
-            self.unjudged.pop_front();
-        }
-        Ok(finding)
+        self.judge_each(&last, Ended::Returned, |judge| judge.complete(id, returns.clone(), end))?;
+        self.drop_judged();
+        Ok(())
     }
 
-    /// Describes the finding after the return of `last`.
+    /// Records that a call had no effect.
+    fn fail(&mut self, running: Running, line: u64) -> Result<(), CliError> {
+        let Running { id, operation, call, .. } = running;
+        let last = operation.clone();
+        self.unjudged.push_back(Returned { id, operation, call, line });
+        self.judge_each(&last, Ended::Failed, |judge| judge.fail(id))?;
+        self.unjudged.retain(|returned| returned.id != id);
+        Ok(())
+    }
+
+    /// Drops the calls whose returns every engine has judged.
+    fn drop_judged(&mut self) {
+        let open = self.judges.iter().filter(|judge| judge.finding.is_none());
+        let most = open.map(Judge::unjudged).max().unwrap_or(0);
+        while self.unjudged.len() > most {
+            self.unjudged.pop_front();
+        }
+    }
+
+    /// Passes an event to every engine that has found nothing yet; `last` is the call that ended.
+    fn judge_each(
+        &mut self,
+        last: &str,
+        ended: Ended,
+        mut event: impl FnMut(&mut Judge) -> Result<Option<Inexplicable>, OnlineError>,
+    ) -> Result<(), CliError> {
+        for at in 0..self.judges.len() {
+            if self.judges[at].finding.is_none() {
+                let found = event(&mut self.judges[at]);
+                self.judges[at].finding = self.finding(found, last, ended)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Describes the finding after the end of `last`.
     fn finding(
         &self,
         found: Result<Option<Inexplicable>, OnlineError>,
-        last: String,
+        last: &str,
+        ended: Ended,
     ) -> Result<Option<Finding>, CliError> {
         let wrong = match found {
             Ok(None) => return Ok(None),
@@ -353,14 +514,17 @@ impl Watcher {
             Err(
                 error @ (OnlineError::TooMany { .. }
                 | OnlineError::TooLong { .. }
+                | OnlineError::Forgotten { .. }
+                | OnlineError::Stopped(_)
                 | OnlineError::GivenUp { .. }),
             ) => {
-                return Ok(Some(Finding::Undecided { operation: last, reason: error.to_string() }));
+                let (operation, reason) = (last.to_owned(), error.to_string());
+                return Ok(Some(Finding::Undecided { operation, reason }));
             }
-            Err(error) => return Err(broken(&last, &error)),
+            Err(error) => return Err(broken(last, &error)),
         };
         let Some(returned) = self.unjudged.iter().find(|returned| returned.id == wrong.call) else {
-            return Err(broken(&last, &OnlineError::NotRunning));
+            return Err(broken(last, &OnlineError::NotRunning));
         };
         let shown = |r: &Running| format!("{} {}", r.operation, r.call);
         let waiting = self.waiting.values().filter_map(|call| call.running.as_ref());
@@ -375,6 +539,7 @@ impl Watcher {
             operation: returned.operation.clone(),
             call: returned.call.clone(),
             line: returned.line,
+            ended,
             possible: wrong.possible,
             running,
             explained: wrong.configurations,

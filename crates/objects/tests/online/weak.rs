@@ -317,3 +317,153 @@ fn random_streams() {
     println!("{counts:?}");
     assert!(counts.values().all(|&(fine, wrong)| fine > 50 && wrong > 30), "{counts:?}");
 }
+
+/// Asserts that a judge that forgets calls makes no wrong claim; returns how the stream ended.
+fn claims_are_right(
+    events: &[Event],
+    object: &Arc<dyn Object>,
+    model: &ObjectModel,
+    options: &WeakOptions,
+) -> Ended {
+    let mut ignored = 0;
+    let found = online(events, object, model, options.clone(), |_, judge| {
+        ignored = judge.size().overdue;
+    });
+    if ignored > 0 {
+        // Some returns were ignored, so that only a violation says something.
+        if let Ended::Violation(now) = found {
+            assert_eq!(offline(&events[..=now], object, model), Verdict::Violation);
+        }
+        return found;
+    }
+    let returns = (0..events.len())
+        .filter(|&now| matches!(events[now], Event::Return(..) | Event::Fail(_)));
+    for now in returns {
+        let verdict = offline(&events[..=now], object, model);
+        let is_before = match found {
+            Ended::Never => true,
+            Ended::Violation(end) | Ended::Undecided(end, _) => now < end,
+        };
+        let claimed = match &found {
+            _ if is_before => Verdict::Consistent,
+            Ended::Violation(end) if *end == now => Verdict::Violation,
+            _ => break,
+        };
+        assert_eq!(verdict, claimed, "{} at {now}: {found:?}: {events:#?}", model.id);
+    }
+    found
+}
+
+#[test]
+fn what_is_claimed_after_calls_were_forgotten_is_right() {
+    let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(60, |n| n.parse().unwrap());
+    let mut chance = Chance(11);
+    let (mut fine, mut wrong, mut unknown, mut forgetful) = (0, 0, 0, 0);
+    for name in ["register", "keyed map", "kv", "set", "queue", "log", "counter"] {
+        let object = find(name.strip_prefix("keyed ").unwrap_or(name)).unwrap();
+        for round in 0..rounds {
+            let size = (8 + chance.below(8), 1 + chance.below(3));
+            let stream = random(&*object, name, size, &mut chance);
+            let options = WeakOptions {
+                calls: 2 + chance.below(4),
+                states: [0, 30, 100_000][round % 3],
+                pending: chance.below(2),
+                overdue: [2, 1000, 1000][chance.below(3)],
+                ..WeakOptions::default()
+            };
+            let mut models = weak_models();
+            models.extend(other_models(&*object, &mut chance).into_iter().take(2));
+            for model in &models {
+                let mut lost = 0;
+                online(&stream, &object, model, options.clone(), |_, judge| {
+                    lost = lost.max(judge.size().forgotten);
+                });
+                forgetful += usize::from(lost > 0);
+                match claims_are_right(&stream, &object, model, &options) {
+                    Ended::Never => fine += 1,
+                    Ended::Violation(_) => wrong += 1,
+                    Ended::Undecided(..) => unknown += 1,
+                }
+            }
+        }
+    }
+    println!("{fine} consistent, {wrong} violations, {unknown} undecided, {forgetful} forgot");
+    assert!(fine > 300 && wrong > 300 && unknown > 300 && forgetful > 1000);
+}
+
+/// Returns the calls of clients of a replicated register: each session writes its own values, and
+/// reads what its replica has received, in the order in which the values were written.
+fn replicated(calls: usize, sessions: usize, lag: usize, chance: &mut Chance) -> Vec<Event> {
+    let mut written: Vec<i64> = vec![0];
+    let mut received: Vec<usize> = vec![0; sessions];
+    let mut stream = Vec::with_capacity(2 * calls);
+    for i in 0..calls {
+        let session = chance.below(sessions);
+        if chance.one_in(4) {
+            written.push(i as i64 % 8);
+            received[session] = written.len() - 1;
+            stream.push(Event::Invoke(session, "write", vec![Value::Int(i as i64 % 8)]));
+            stream.push(Event::Return(session, None));
+        } else {
+            let oldest = received[session].max(written.len().saturating_sub(lag));
+            received[session] = oldest + chance.below(written.len() - oldest);
+            let value = Value::Int(written[received[session]]);
+            stream.push(Event::Invoke(session, "read", vec![]));
+            stream.push(Event::Return(session, Some(value)));
+        }
+    }
+    stream
+}
+
+#[test]
+fn a_hundred_thousand_events_are_judged_in_bounded_memory() {
+    let object: Arc<dyn Object> = find("register(0)").unwrap();
+    let options = WeakOptions { calls: 100, ..WeakOptions::default() };
+    for (id, lag) in [
+        ("return-value", 3),
+        ("read-my-writes", 3),
+        ("monotonic-reads", 3),
+        ("causal-convergence", 3),
+        // Every completed write is seen.
+        ("happens-before-visibility", 1),
+    ] {
+        let stream = replicated(50_000, 4, lag, &mut Chance(5));
+        assert_eq!(stream.len(), 100_000);
+        let model = ObjectModel::named(id).unwrap();
+        let (mut calls, mut states) = (0, 0);
+        let ended = online(&stream, &object, &model, options.clone(), |_, judge| {
+            calls = calls.max(judge.size().calls);
+            states = states.max(judge.size().states);
+        });
+        println!("{id}: {ended:?}, at most {calls} calls and {states} states");
+        assert_eq!(ended, Ended::Never, "{id}");
+        assert!(calls <= 200 && states <= 200, "{id}: {calls} calls, {states} states");
+    }
+}
+
+#[test]
+fn a_wrong_return_late_in_a_long_stream_is_found() {
+    let object: Arc<dyn Object> = find("register(0)").unwrap();
+    let options = WeakOptions { calls: 100, ..WeakOptions::default() };
+    let mut stream = replicated(5_000, 4, 1, &mut Chance(6));
+    // A session does not see its own write.
+    stream.push(Event::Invoke(0, "write", vec![Value::Int(100)]));
+    stream.push(Event::Return(0, None));
+    stream.push(Event::Invoke(1, "write", vec![Value::Int(101)]));
+    stream.push(Event::Return(1, None));
+    stream.push(Event::Invoke(0, "read", vec![]));
+    stream.push(Event::Return(0, Some(Value::Int(3))));
+    let last = stream.len() - 1;
+    for id in ["read-my-writes", "causal-convergence", "happens-before-visibility"] {
+        let model = ObjectModel::named(id).unwrap();
+        let ended = online(&stream, &object, &model, options.clone(), |_, _| {});
+        assert_eq!(ended, Ended::Violation(last), "{id}");
+    }
+    // A value that was never written has no explanation in any model.
+    stream[last] = Event::Return(0, Some(Value::Int(7_000)));
+    for id in ["return-value", "monotonic-reads"] {
+        let model = ObjectModel::named(id).unwrap();
+        let ended = online(&stream, &object, &model, options.clone(), |_, _| {});
+        assert_eq!(ended, Ended::Violation(last), "{id}");
+    }
+}
