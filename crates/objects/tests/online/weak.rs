@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use consistory_history::{
-    Action, Call, Details, History, HistoryBuilder, Interval, Status, Value,
-};
+use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Status, Value};
 use consistory_objects::{
     Calls, OnlineError, Options, RunningId, Task, WeakOnline, WeakOptions, judge_object,
 };
@@ -108,9 +106,7 @@ fn online(
                 judge.complete(running[session].take().unwrap(), value, now as i64)
             }
             Event::Fail(session) => judge.fail(running[session].take().unwrap()),
-            Event::Info(session) => {
-                judge.abandon(running[session].take().unwrap()).map(|()| None)
-            }
+            Event::Info(session) => judge.abandon(running[session].take().unwrap()).map(|()| None),
         };
         match found {
             Ok(None) => after(now, &judge),
@@ -122,7 +118,12 @@ fn online(
 }
 
 /// Asserts that the stream ends at the first event whose prefix violates the model.
-fn agree(events: &[Event], object: &Arc<dyn Object>, model: &ObjectModel, options: &WeakOptions) -> Ended {
+fn agree(
+    events: &[Event],
+    object: &Arc<dyn Object>,
+    model: &ObjectModel,
+    options: &WeakOptions,
+) -> Ended {
     let found = online(events, object, model, options.clone(), |_, _| {});
     // Models are closed under prefixes, except where a call fails; so all prefixes are judged.
     let is_end = |now: &usize| matches!(events[*now], Event::Return(..) | Event::Fail(_));
@@ -194,7 +195,9 @@ fn all_streams(
             _ => None,
         });
         let known = known.max().unwrap_or(0);
-        for session in (0..sessions.min(known + 1)).filter(|&s| running[s].is_none()).collect::<Vec<_>>() {
+        for session in
+            (0..sessions.min(known + 1)).filter(|&s| running[s].is_none()).collect::<Vec<_>>()
+        {
             for (at, (method, args, _)) in calls.iter().enumerate() {
                 is_maximal = false;
                 stream.push(Event::Invoke(session, method, args.clone()));
@@ -233,7 +236,12 @@ fn all_small_streams_of_a_register() {
 
 /// Builds a random stream: calls take effect at some time while they run, and some effects are
 /// missed by some calls.
-fn random(object: &dyn Object, name: &str, size: (usize, usize), chance: &mut Chance) -> Vec<Event> {
+fn random(
+    object: &dyn Object,
+    name: &str,
+    size: (usize, usize),
+    chance: &mut Chance,
+) -> Vec<Event> {
     let (calls, sessions) = size;
     let alphabet = alphabet(name);
     let mut effects: Vec<(&'static str, Vec<Value>)> = Vec::new();
@@ -283,7 +291,16 @@ fn random(object: &dyn Object, name: &str, size: (usize, usize), chance: &mut Ch
 }
 
 const OBJECTS: [&str; 10] = [
-    "register", "counter", "keyed map", "kv", "set", "queue", "stack", "lock", "log", "cas-register",
+    "register",
+    "counter",
+    "keyed map",
+    "kv",
+    "set",
+    "queue",
+    "stack",
+    "lock",
+    "log",
+    "cas-register",
 ];
 
 #[test]
@@ -336,8 +353,8 @@ fn claims_are_right(
         }
         return found;
     }
-    let returns = (0..events.len())
-        .filter(|&now| matches!(events[now], Event::Return(..) | Event::Fail(_)));
+    let returns =
+        (0..events.len()).filter(|&now| matches!(events[now], Event::Return(..) | Event::Fail(_)));
     for now in returns {
         let verdict = offline(&events[..=now], object, model);
         let is_before = match found {

@@ -31,7 +31,9 @@ use super::bits::Bits;
 use crate::calls::{CallIndex, Calls};
 use crate::definition::Execution;
 use crate::task::Task;
-use crate::visibility::{Demand, Explanation, Strategy, Visibility, demands, explain, explain_after};
+use crate::visibility::{
+    Demand, Explanation, Strategy, Visibility, demands, explain, explain_after,
+};
 
 /// Numbers of calls at the end of the linearization that are linearized again, before all are.
 const REDONE_CALLS: [usize; 2] = [8, 64];
@@ -496,7 +498,11 @@ impl CallWindow {
             let returns = returns.map(|value| b.value_copy(value));
             let call_id = b.call(Call { method: call.name.clone(), args, returns });
             let time = Some(Interval { start: call.start, end });
-            b.push_with(session, Action::Call(call_id), Details { status, time, transaction: None });
+            b.push_with(
+                session,
+                Action::Call(call_id),
+                Details { status, time, transaction: None },
+            );
         }
         let history = b.finish()?;
         // The operations of a session have consecutive ids.
@@ -518,9 +524,10 @@ impl CallWindow {
         let call = &self.calls[at].call;
         let smallest = self.state_before(at, &self.base(at));
         let states = [self.end_state.clone(), smallest];
-        let returned = states.into_iter().flatten().filter_map(|mut state| {
-            self.object.invoke(&mut state, &call.method, &call.args)
-        });
+        let returned = states
+            .into_iter()
+            .flatten()
+            .filter_map(|mut state| self.object.invoke(&mut state, &call.method, &call.args));
         let mut values: Vec<Value> = returned.collect();
         values.sort();
         values.dedup();

@@ -173,9 +173,8 @@ impl WeakOnline {
         self.returns += 1;
         let value = required(returns, returned.clone());
         let outcome = self.sets.as_mut().map(|sets| sets.complete(id, value.as_ref()));
-        let found = self.judge(id, outcome, |window, effort| {
-            window.complete(id, returned, end, effort)
-        })?;
+        let found =
+            self.judge(id, outcome, |window, effort| window.complete(id, returned, end, effort))?;
         if found.is_none() {
             self.forget()?;
         }

@@ -250,9 +250,8 @@ impl PartSets {
                 continue;
             }
             let next = self.taking(&configuration, id, &call);
-            let next = next.filter(|next| {
-                required.is_none_or(|value| next.taken[&id].contains(value))
-            });
+            let next =
+                next.filter(|next| required.is_none_or(|value| next.taken[&id].contains(value)));
             if let Some(next) = next {
                 found.insert(self.settled(next, id, &call));
                 if call.is_read_only {
