@@ -85,6 +85,8 @@ pub(super) enum Extended {
     Explained,
     /// There is none, if every later call sees the forgotten ones.
     Unexplained,
+    /// The return is recorded; no explanation is known.
+    Unknown,
 }
 
 /// The kept calls of an object, with an explanation of their returns.
@@ -105,6 +107,8 @@ pub(super) struct CallWindow {
     vis: Vec<Bits>,
     /// State after all calls of the linearization; `None` if they are not possible in this order.
     end_state: Option<State>,
+    /// Whether the linearization explains all returns; if not, it is not extended.
+    is_explained: bool,
     /// Number of calls that are kept and not dropped.
     live: usize,
     forgotten: u64,
@@ -125,6 +129,7 @@ impl CallWindow {
             before: Vec::new(),
             vis: Vec::new(),
             end_state: Some(object.initial()),
+            is_explained: true,
             live: 0,
             forgotten: 0,
             given_up: 0,
@@ -187,7 +192,7 @@ impl CallWindow {
                 kept = self.lin.iter().position(|&p| p == next).map_or(kept, |p| kept.min(p));
             }
         }
-        if kept == self.lin.len() && self.extend(at) {
+        if self.is_explained && kept == self.lin.len() && self.extend(at) {
             return Ok(Extended::Explained);
         }
         let own = self.lin.iter().position(|&p| p == at).unwrap_or(kept);
@@ -200,8 +205,8 @@ impl CallWindow {
         let place = self.lin.iter().position(|&p| p == at);
         self.drop_call(at);
         match place {
-            None => Ok(Extended::Explained),
-            Some(place) => self.search(place, effort),
+            None if self.is_explained => Ok(Extended::Explained),
+            place => self.search(place.unwrap_or(0), effort),
         }
     }
 
@@ -398,8 +403,27 @@ impl CallWindow {
         }
     }
 
+    /// Searches for an explanation, if none is known.
+    pub(super) fn explain(&mut self) -> Result<Extended, Stopped> {
+        match self.is_explained {
+            true => Ok(Extended::Explained),
+            false => self.find_explanation(0, Effort::Little),
+        }
+    }
+
     /// Searches for an explanation that keeps at most the first `kept` calls of the linearization.
+    ///
+    /// With little effort, and if the last such search failed, the search is put off.
     fn search(&mut self, kept: usize, effort: Effort) -> Result<Extended, Stopped> {
+        if !self.is_explained && effort == Effort::Little {
+            return Ok(Extended::Unknown);
+        }
+        let kept = if self.is_explained { kept } else { 0 };
+        self.is_explained = false;
+        self.find_explanation(kept, effort)
+    }
+
+    fn find_explanation(&mut self, kept: usize, effort: Effort) -> Result<Extended, Stopped> {
         let Ok((history, positions)) = self.history_of(|_| true) else {
             return Err(Stopped::Size { operations: self.live, limit: 0 });
         };
@@ -415,7 +439,11 @@ impl CallWindow {
         let place = |p: &usize| from[p];
         for redone in REDONE_CALLS {
             let Some(length) = self.lin.len().checked_sub(redone).filter(|&l| l > 0) else { break };
-            let past = &self.lin[..length.min(kept)];
+            let length = length.min(kept);
+            if length == 0 {
+                break;
+            }
+            let past = &self.lin[..length];
             let past = Execution {
                 lin: past.iter().map(place).collect(),
                 vis: past.iter().map(|&p| self.seen(p).map(|p| from[&p]).collect()).collect(),
@@ -450,6 +478,7 @@ impl CallWindow {
     /// Replaces the explanation; `to` maps the positions of a task.
     fn adopt(&mut self, found: &Execution, to: &[usize]) {
         let position = |place: &CallIndex| to[place.index()];
+        self.is_explained = true;
         self.lin.clear();
         self.linearized = Bits::default();
         self.end_state = Some(self.start.clone());
@@ -540,6 +569,9 @@ impl CallWindow {
     /// The forgotten calls are the first ones of the linearization. None of them may be running: it
     /// could return another value, or fail.
     pub(super) fn forget(&mut self) -> bool {
+        if !self.is_explained {
+            return false;
+        }
         let mut longest = self.lin.len().saturating_sub(1);
         if let Some(first) = self.lin.iter().position(|&p| self.calls[p].end == End::Running) {
             longest = longest.min(first);
@@ -579,6 +611,7 @@ impl CallWindow {
             before: Vec::new(),
             vis: Vec::new(),
             end_state: Some(start),
+            is_explained: true,
             live: 0,
             forgotten: self.forgotten + length as u64,
             object: Arc::clone(&self.object),

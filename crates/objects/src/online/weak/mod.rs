@@ -16,7 +16,9 @@
 //!   none.
 //!
 //! The first engine has priority where it is exact. It gives up beyond a limit of states; the second
-//! one continues.
+//! one continues. Beside them, [`Online`] decides linearizability, which implies every model: as long
+//! as the calls are linearizable, a search of the second engine that stops, or fails after calls were
+//! forgotten, is not needed.
 
 mod bits;
 mod calls;
@@ -31,7 +33,7 @@ use consistory_verdict::{Budget, Stopped};
 
 use self::calls::{CallWindow, Effort, Extended, NewCall, required};
 use self::state_sets::{Base, Outcome, Precision, StateSets};
-use super::{Inexplicable, OnlineError, RunningId};
+use super::{Inexplicable, Online, OnlineError, OnlineOptions, RunningId};
 
 /// Limits of online checking by a weak model.
 #[derive(Clone, Debug)]
@@ -80,6 +82,16 @@ struct Running {
     returns: Returns,
 }
 
+/// Whether the calls so far are linearizable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Linearizable {
+    Yes,
+    /// A later return shows whether they are.
+    Later,
+    /// They are not, or it is not known.
+    Unknown,
+}
+
 /// Judges the calls of an object by a weak model online.
 pub struct WeakOnline {
     object: Arc<dyn Object>,
@@ -87,6 +99,8 @@ pub struct WeakOnline {
     /// The engine that keeps no calls, until it gives up.
     sets: Option<StateSets>,
     precision: Precision,
+    /// Linearizability, as long as it holds.
+    strong: Option<Online>,
     /// The kept calls, until they are of no use.
     window: Option<CallWindow>,
     /// The running calls, the oldest first.
@@ -102,6 +116,8 @@ pub struct WeakOnline {
     forget_above: usize,
 }
 
+/// Largest number of configurations for linearizability, which is judged beside the model.
+const MAX_STRONG_CONFIGURATIONS: usize = 4096;
 /// Number of kept calls, as a multiple of the limit, at which the verdict becomes unknown.
 const MOST_CALLS_FACTOR: usize = 2;
 
@@ -109,7 +125,15 @@ impl WeakOnline {
     /// Starts with no call.
     pub fn new(object: Arc<dyn Object>, model: &ObjectModel, options: WeakOptions) -> Self {
         let (base, precision) = Base::of(model);
+        let strong = OnlineOptions {
+            configurations: options.states.min(MAX_STRONG_CONFIGURATIONS),
+            pending: options.pending,
+            // Which calls are overdue is decided here.
+            overdue: u64::MAX,
+            ..OnlineOptions::default()
+        };
         WeakOnline {
+            strong: Some(Online::new(Arc::clone(&object), strong)),
             sets: Some(StateSets::new(&object, base, options.states)),
             precision,
             window: Some(CallWindow::new(&object, model, options.budget.clone())),
@@ -137,6 +161,12 @@ impl WeakOnline {
         let name: Box<str> = resolved.map_or_else(|| method.into(), |method| method.name.clone());
         let id = RunningId(self.next);
         self.next += 1;
+        // Both number the same calls alike.
+        if let Some(strong) = &mut self.strong
+            && strong.invoke(method, args.clone()) != Ok(id)
+        {
+            self.strong = None;
+        }
         let call = NewCall {
             id,
             session: session.into(),
@@ -173,8 +203,25 @@ impl WeakOnline {
         self.returns += 1;
         let value = required(returns, returned.clone());
         let outcome = self.sets.as_mut().map(|sets| sets.complete(id, value.as_ref()));
-        let found =
-            self.judge(id, outcome, |window, effort| window.complete(id, returned, end, effort))?;
+        let linearizable = match &mut self.strong {
+            None => Linearizable::Unknown,
+            Some(strong) => match strong.complete(id, returned.clone()) {
+                // A return that is ignored there is not ignored here.
+                _ if strong.were_overdue > 0 => {
+                    self.strong = None;
+                    Linearizable::Unknown
+                }
+                Ok(None) if strong.unjudged() == 0 => Linearizable::Yes,
+                Ok(None) => Linearizable::Later,
+                _ => {
+                    self.strong = None;
+                    Linearizable::Unknown
+                }
+            },
+        };
+        let found = self.judge(id, outcome, linearizable, |window, effort| {
+            window.complete(id, returned, end, effort)
+        })?;
         if found.is_none() {
             self.forget()?;
         }
@@ -188,7 +235,15 @@ impl WeakOnline {
         }
         self.running.remove(&id).ok_or(OnlineError::NotRunning)?;
         let outcome = self.sets.as_mut().map(|sets| sets.fail(id));
-        self.judge(id, outcome, |window, effort| window.fail(id, effort))
+        let failed = self.strong.as_mut().map(|strong| strong.fail(id));
+        let linearizable = match failed {
+            Some(Ok(())) => Linearizable::Later,
+            _ => {
+                self.strong = None;
+                Linearizable::Unknown
+            }
+        };
+        self.judge(id, outcome, linearizable, |window, effort| window.fail(id, effort))
     }
 
     /// Records that a call is indeterminate.
@@ -202,6 +257,11 @@ impl WeakOnline {
     }
 
     fn lose(&mut self, id: RunningId) {
+        if let Some(strong) = &mut self.strong
+            && strong.abandon(id).is_err()
+        {
+            self.strong = None;
+        }
         if let Some(sets) = &mut self.sets {
             let outcome = sets.abandon(id);
             self.drop_sets_if(outcome);
@@ -224,13 +284,16 @@ impl WeakOnline {
         &mut self,
         id: RunningId,
         outcome: Option<Outcome>,
+        linearizable: Linearizable,
         event: impl FnOnce(&mut CallWindow, Effort) -> Result<Extended, Stopped>,
     ) -> Result<Option<Inexplicable>, OnlineError> {
         if let Some(outcome) = outcome {
             self.drop_sets_if(outcome);
         }
-        let is_decided = outcome == Some(Outcome::Explained) && self.precision == Precision::Exact;
-        let effort = if is_decided { Effort::Little } else { Effort::Full };
+        let is_exact = outcome == Some(Outcome::Explained) && self.precision == Precision::Exact;
+        let is_decided = is_exact || linearizable == Linearizable::Yes;
+        let can_wait = is_decided || linearizable == Linearizable::Later;
+        let effort = if can_wait { Effort::Little } else { Effort::Full };
         if outcome == Some(Outcome::Unexplained) {
             // The window records the end, for its history; its verdict is known.
             let extended = self.window.as_mut().map(|window| event(window, Effort::Little));
@@ -241,7 +304,7 @@ impl WeakOnline {
             return Ok(Some(Inexplicable { call: id, possible, part: None, configurations: 0 }));
         }
         let Some(window) = &mut self.window else {
-            return match is_decided {
+            return match can_wait {
                 true => Ok(None),
                 false => Err(OnlineError::TooMany { limit: self.options.states }),
             };
@@ -253,16 +316,18 @@ impl WeakOnline {
                     window.lost() > 0 || result != Ok(Extended::Unexplained),
                     "the engines contradict each other"
                 );
-                self.window = None;
                 Ok(None)
             }
-            Ok(Extended::Unexplained) if window.lost() > 0 => {
+            Ok(Extended::Unexplained) if window.lost() > 0 && !can_wait => {
                 Err(OnlineError::Forgotten { calls: window.lost() })
             }
-            Ok(Extended::Unexplained) => {
+            Ok(Extended::Unexplained) if window.lost() == 0 => {
                 let possible = window.possible(id);
                 Ok(Some(Inexplicable { call: id, possible, part: None, configurations: 0 }))
             }
+            // Either the calls are linearizable, or a later return shows that they are not.
+            _ if can_wait => Ok(None),
+            Ok(_) => unreachable!("a search with full effort is not put off"),
             Err(stopped) => Err(OnlineError::Stopped(stopped)),
         }
     }
@@ -282,6 +347,8 @@ impl WeakOnline {
         if window.len() <= self.forget_above {
             return Ok(());
         }
+        // The result of a search that stops is not needed, or was reported.
+        let _ = window.explain();
         if window.forget() {
             self.forget_above = limit;
             return Ok(());
@@ -293,8 +360,8 @@ impl WeakOnline {
         }
         let calls = window.len();
         self.window = None;
-        match (&self.sets, self.precision) {
-            (Some(_), Precision::Exact) => Ok(()),
+        match (&self.sets, self.precision, &self.strong) {
+            (Some(_), Precision::Exact, _) | (_, _, Some(_)) => Ok(()),
             _ => Err(OnlineError::TooLong { calls }),
         }
     }
