@@ -1,15 +1,21 @@
 //! Weak models: after each event, the online verdict is that of the recorded prefix.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use consistory_history::{Action, Call, Details, History, HistoryBuilder, Interval, Status, Value};
+use consistory_generate::{ObjectWorkload, SharedObject, generate_calls};
+use consistory_history::{
+    Action, Call, Details, History, HistoryBuilder, Interval, OpId, Status, Value,
+};
 use consistory_objects::{
     Calls, OnlineError, Options, RunningId, Task, WeakOnline, WeakOptions, judge_object,
 };
 use consistory_spec::{Level, NAMED, Object, ObjectModel, find, parse_axioms};
-use consistory_verdict::Verdict;
+use consistory_verdict::{Budget, Verdict};
 
-use crate::common::{Chance, alphabet};
+use super::watching::{events, values, workload};
+use crate::common::{Chance, Recorded, Shape, alphabet};
 
 /// An event of a stream: its session, and what happens.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,7 +28,7 @@ pub(crate) enum Event {
 
 /// Returns the history recorded by some events; the position of an event is its time.
 pub(crate) fn recorded(events: &[Event]) -> History {
-    struct Recorded {
+    struct Made {
         session: usize,
         method: &'static str,
         args: Vec<Value>,
@@ -30,13 +36,13 @@ pub(crate) fn recorded(events: &[Event]) -> History {
         end: Option<(i64, Option<Value>)>,
         status: Status,
     }
-    let mut calls: Vec<Recorded> = Vec::new();
+    let mut calls: Vec<Made> = Vec::new();
     for (now, event) in events.iter().enumerate() {
-        let running = |calls: &mut Vec<Recorded>, session: usize| {
+        let running = |calls: &mut Vec<Made>, session: usize| {
             calls.iter().rposition(|call| call.session == session).unwrap()
         };
         match event.clone() {
-            Event::Invoke(session, method, args) => calls.push(Recorded {
+            Event::Invoke(session, method, args) => calls.push(Made {
                 session,
                 method,
                 args,
@@ -307,7 +313,7 @@ const OBJECTS: [&str; 10] = [
 fn random_streams() {
     let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(40, |n| n.parse().unwrap());
     let mut chance = Chance(7);
-    let mut counts = std::collections::BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for name in OBJECTS {
         let object = find(name.strip_prefix("keyed ").unwrap_or(name)).unwrap();
         for round in 0..rounds {
@@ -482,5 +488,139 @@ fn a_wrong_return_late_in_a_long_stream_is_found() {
         let model = ObjectModel::named(id).unwrap();
         let ended = online(&stream, &object, &model, options.clone(), |_, _| {});
         assert_eq!(ended, Ended::Violation(last), "{id}");
+    }
+}
+
+#[test]
+fn all_small_streams_of_a_queue() {
+    let calls = [
+        ("enqueue", vec![Value::Int(1)], vec![None]),
+        ("dequeue", vec![], vec![Some(Value::Null), Some(Value::Int(1))]),
+    ];
+    let object = find("queue").unwrap();
+    let models = weak_models();
+    let options = WeakOptions { states: 0, ..WeakOptions::default() };
+    let (mut count, mut violations) = (0, 0);
+    all_streams(&calls, 3, 2, &mut Vec::new(), &mut vec![None; 2], &mut |stream| {
+        count += 1;
+        for model in &models {
+            let ended = agree(stream, &object, model, &options);
+            violations += usize::from(matches!(ended, Ended::Violation(_)));
+        }
+    });
+    println!("{count} streams, {violations} violations");
+    assert!(count > 1000 && violations > 1000, "{count}, {violations}");
+}
+
+/// Returns the starts and returns of a complete record as events: `(time, is_end, call)`.
+fn in_time(calls: &[Recorded]) -> Vec<(i64, bool, usize)> {
+    let mut events = Vec::new();
+    for (at, call) in calls.iter().enumerate() {
+        let time = call.time.unwrap();
+        events.push((time.start, false, at));
+        events.extend(time.end.map(|end| (end, true, at)));
+    }
+    events.sort_unstable();
+    events
+}
+
+/// Times of complete calls may coincide: then calls of different sessions overlap, and calls of one
+/// session do not.
+#[test]
+fn complete_calls_whose_times_coincide() {
+    let rounds = std::env::var("CONSISTORY_ROUNDS").map_or(300, |n| n.parse().unwrap());
+    let mut chance = Chance(13);
+    let (mut fine, mut wrong) = (0, 0);
+    for name in ["register", "queue", "keyed map", "counter"] {
+        let object = find(name.strip_prefix("keyed ").unwrap_or(name)).unwrap();
+        for _ in 0..rounds {
+            let shape = Shape {
+                operations: 3 + chance.below(3),
+                sessions: 1 + chance.below(3),
+                is_timed: true,
+                pending: [0, 4][chance.below(2)],
+                wrong: [0, 3][chance.below(2)],
+            };
+            let calls = crate::common::random(&*object, name, shape, &mut chance);
+            let history = crate::common::history(&calls);
+            let task = Task::new(Calls::new(&history).unwrap(), Arc::clone(&object)).unwrap();
+            for model in weak_models() {
+                let expected = judge_object(&task, &model, &Options::default());
+                let mut judge =
+                    WeakOnline::new(Arc::clone(&object), &model, WeakOptions::default());
+                let mut running: Vec<Option<RunningId>> = vec![None; calls.len()];
+                let found = in_time(&calls).into_iter().any(|(time, is_end, at)| {
+                    let call = &calls[at];
+                    if is_end {
+                        let id = running[at].unwrap();
+                        return judge.complete(id, call.returns.clone(), time).unwrap().is_some();
+                    }
+                    let session = format!("t{}", call.session);
+                    let id = judge.invoke(&session, &call.method, call.args.clone(), time).unwrap();
+                    running[at] = Some(id);
+                    if call.time.unwrap().end.is_none() {
+                        judge.abandon(id).unwrap();
+                    }
+                    false
+                });
+                let verdict = expected.judgement.verdict();
+                assert_eq!(
+                    found,
+                    verdict == Verdict::Violation,
+                    "{}:\n{}",
+                    model.id,
+                    crate::common::shown(&history)
+                );
+                match found {
+                    true => wrong += 1,
+                    false => fine += 1,
+                }
+            }
+        }
+    }
+    println!("{fine} consistent, {wrong} violations");
+    assert!(fine > 1000 && wrong > 500, "{fine}, {wrong}");
+}
+
+/// Linearizable streams satisfy every model, whatever the engines can hold.
+#[test]
+fn long_linearizable_streams_satisfy_every_model() {
+    for object in [SharedObject::Register, SharedObject::Queue, SharedObject::Set] {
+        let workload = ObjectWorkload {
+            operations: 3000,
+            sessions: 4,
+            read_share: 0.6,
+            pending_share: 0.002,
+            ..workload(object, 3)
+        };
+        let history = generate_calls(&workload);
+        for model in weak_models() {
+            let options = WeakOptions {
+                calls: 100,
+                budget: Budget::unlimited().with_time(Duration::from_millis(50)),
+                ..WeakOptions::default()
+            };
+            let mut judge = WeakOnline::new(find(object.name()).unwrap(), &model, options);
+            let mut running: BTreeMap<OpId, RunningId> = BTreeMap::new();
+            let (mut kept, mut states) = (0, 0);
+            for (time, is_end, op) in events(&history) {
+                let (method, args, returns) = values(&history, op);
+                if is_end {
+                    let found = judge.complete(running[&op], returns, time);
+                    assert_eq!(found, Ok(None), "{object}, {}", model.id);
+                } else {
+                    let session = history.session_name(history.session_of(op));
+                    let id = judge.invoke(session, method, args, time).unwrap();
+                    running.insert(op, id);
+                    if history.time(op).unwrap().end.is_none() {
+                        judge.abandon(id).unwrap();
+                    }
+                }
+                kept = kept.max(judge.size().calls);
+                states = states.max(judge.size().states);
+            }
+            println!("{object}, {}: at most {kept} calls and {states} states", model.id);
+            assert!(kept <= 200, "{object}, {}: {kept}", model.id);
+        }
     }
 }

@@ -204,8 +204,7 @@ impl PartSets {
 
     fn invoke(&mut self, call: &NewCall) -> Outcome {
         let used: u64 = self.open.values().map(|call| call.bit).fold(0, |all, bit| all | bit);
-        let is_busy = self.open.values().any(|o| o.bit != 0 && o.session == call.session);
-        if used.count_ones() as usize >= MAX_RUNNING || is_busy {
+        if used.count_ones() as usize >= MAX_RUNNING {
             return Outcome::TooMany;
         }
         let open = OpenCall {
@@ -505,8 +504,8 @@ pub(super) struct StateSets {
     parts: FxHashMap<Option<Value>, PartSets>,
     /// Whether calls are confined to parts; set by the first call.
     has_parts: Option<bool>,
-    /// Parts of the calls that have not ended.
-    part_of: FxHashMap<RunningId, Option<Value>>,
+    /// Parts and sessions of the running calls.
+    running: FxHashMap<RunningId, (Option<Value>, Arc<str>)>,
     /// Sum of the entries of all parts, and its limit.
     entries: usize,
     limit: usize,
@@ -521,7 +520,7 @@ impl StateSets {
             base,
             parts: FxHashMap::default(),
             has_parts: None,
-            part_of: FxHashMap::default(),
+            running: FxHashMap::default(),
             entries: 0,
             limit,
             is_partial: false,
@@ -542,22 +541,26 @@ impl StateSets {
             }
         }
         let part = part.filter(|_| self.has_parts == Some(true));
-        self.part_of.insert(call.id, part.clone());
+        // In a session whose calls meet, `hb` does not come from intervals.
+        if self.running.values().any(|(_, session)| *session == call.session) {
+            return Outcome::TooMany;
+        }
+        self.running.insert(call.id, (part.clone(), Arc::clone(&call.session)));
         self.with(part, |part, _| part.invoke(call))
     }
 
     pub(super) fn complete(&mut self, id: RunningId, required: Option<&Value>) -> Outcome {
-        let Some(part) = self.part_of.remove(&id) else { return Outcome::TooMany };
+        let Some((part, _)) = self.running.remove(&id) else { return Outcome::TooMany };
         self.with(part, |part, limit| part.complete(id, required, limit))
     }
 
     pub(super) fn fail(&mut self, id: RunningId) -> Outcome {
-        let Some(part) = self.part_of.remove(&id) else { return Outcome::TooMany };
+        let Some((part, _)) = self.running.remove(&id) else { return Outcome::TooMany };
         self.with(part, |part, _| part.fail(id))
     }
 
     pub(super) fn abandon(&mut self, id: RunningId) -> Outcome {
-        let Some(part) = self.part_of.remove(&id) else { return Outcome::TooMany };
+        let Some((part, _)) = self.running.remove(&id) else { return Outcome::TooMany };
         self.with(part, |part, _| part.abandon(id))
     }
 
