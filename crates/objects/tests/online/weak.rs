@@ -624,3 +624,31 @@ fn long_linearizable_streams_satisfy_every_model() {
         }
     }
 }
+
+/// Calls that fail are not kept, and explanations survive their removal.
+#[test]
+fn calls_that_fail_are_removed() {
+    let object: Arc<dyn Object> = find("register(0)").unwrap();
+    let model = ObjectModel::named("monotonic-reads").unwrap();
+    let mut chance = Chance(17);
+    let mut stream = Vec::new();
+    for event in replicated(300, 3, 2, &mut chance) {
+        if matches!(event, Event::Invoke(..)) {
+            for _ in 0..3 {
+                stream.push(Event::Invoke(3, "write", vec![Value::Int(50)]));
+                stream.push(Event::Fail(3));
+            }
+        }
+        stream.push(event);
+    }
+    let ended = online(&stream, &object, &model, WeakOptions::default(), |_, judge| {
+        assert!(judge.size().calls <= 301);
+    });
+    assert_eq!(ended, Ended::Never);
+    // The value of a call that failed was never written.
+    stream.push(Event::Invoke(0, "read", vec![]));
+    stream.push(Event::Return(0, Some(Value::Int(50))));
+    let last = stream.len() - 1;
+    let ended = online(&stream, &object, &model, WeakOptions::default(), |_, _| {});
+    assert_eq!(ended, Ended::Violation(last));
+}

@@ -41,6 +41,8 @@ const REDONE_CALLS: [usize; 2] = [8, 64];
 const SHARE_FOR_REDOING: u32 = 16;
 /// Largest number of calls of which each one is tried as the only one seen beyond the base.
 const MAX_SINGLE_SOURCES: usize = 256;
+/// Number of dropped calls that are not worth being removed.
+const MIN_DROPPED_CALLS: usize = 64;
 /// Number of ways to divide the linearization that are tried before nothing is forgotten.
 const DIVISIONS_TRIED: usize = 4;
 
@@ -149,6 +151,7 @@ impl CallWindow {
 
     /// Adds a call.
     pub(super) fn invoke(&mut self, call: NewCall) {
+        self.compact();
         let mut hb = Bits::default();
         let mut po = Bits::default();
         for (at, kept) in self.calls.iter().enumerate() {
@@ -236,6 +239,36 @@ impl CallWindow {
     fn drop_call(&mut self, at: usize) {
         self.calls[at].end = End::Dropped;
         self.live -= 1;
+    }
+
+    /// Removes the dropped calls, if they are many.
+    fn compact(&mut self) {
+        if self.calls.len() <= 2 * self.live + MIN_DROPPED_CALLS {
+            return;
+        }
+        if !self.is_explained {
+            // The linearization is of no use, and may contain dropped calls.
+            self.lin.clear();
+        }
+        let mut renumbered: Vec<Option<usize>> = Vec::with_capacity(self.calls.len());
+        let mut live = 0;
+        for kept in &self.calls {
+            let is_live = kept.end != End::Dropped;
+            renumbered.push(is_live.then_some(live));
+            live += usize::from(is_live);
+        }
+        let map = |bits: &Bits| -> Bits { bits.iter().filter_map(|p| renumbered[p]).collect() };
+        let is_live = |at: usize| renumbered[at].is_some();
+        let mapped = |rows: &[Bits]| -> Vec<Bits> {
+            (0..rows.len()).filter(|&at| is_live(at)).map(|at| map(&rows[at])).collect()
+        };
+        (self.before, self.vis) = (mapped(&self.before), mapped(&self.vis));
+        self.lin = self.lin.iter().filter_map(|&p| renumbered[p]).collect();
+        self.linearized = self.lin.iter().copied().collect();
+        self.calls.retain(|kept| kept.end != End::Dropped);
+        for kept in &mut self.calls {
+            (kept.hb, kept.po) = (map(&kept.hb), map(&kept.po));
+        }
     }
 
     /// Extends the explanation by a call that returned.
