@@ -8,7 +8,7 @@ mod watcher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consistory::{Court, DEFAULT_MEMORY, Level, NamedObject, Outcome};
+use consistory::{Court, Level, NamedObject, Outcome};
 use consistory_history::{History, Value, escaped};
 use consistory_objects::{Online, OnlineOptions, WeakOnline, WeakOptions};
 use consistory_spec::{NAMED, ObjectModel};
@@ -28,6 +28,8 @@ const DEFAULT_KEPT_TRANSACTIONS: usize = 10_000;
 
 /// Time of the search for an explanation at one return, and of a certification.
 const SEARCH_BUDGET: Duration = Duration::from_secs(10);
+/// Memory of the tables of a search, in bytes.
+const SEARCH_MEMORY: u64 = 1 << 29;
 /// Largest number of calls whose violation is certified and shrunk.
 const MAX_CERTIFIED_CALLS: usize = 200;
 
@@ -132,7 +134,7 @@ fn judge(args: &WatchArgs, object: &NamedObject, model: ObjectModel) -> Judge {
         calls: args.kept,
         pending: args.pending,
         overdue: args.overdue,
-        budget: Budget::unlimited().with_time(SEARCH_BUDGET).with_memory(DEFAULT_MEMORY),
+        budget: Budget::unlimited().with_time(SEARCH_BUDGET).with_memory(SEARCH_MEMORY),
     };
     let online = WeakOnline::new(object, &model, options);
     Judge::weak(model, online)

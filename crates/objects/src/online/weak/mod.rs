@@ -76,8 +76,10 @@ pub struct WeakSize {
     pub overdue: u64,
 }
 
-/// A running call: how many calls had returned when it was made, and the kind of its return.
+/// A running call: its session, how many calls had returned when it was made, and the kind of its
+/// return.
 struct Running {
+    session: Arc<str>,
     since: u64,
     returns: Returns,
 }
@@ -161,7 +163,11 @@ impl WeakOnline {
         let name: Box<str> = resolved.map_or_else(|| method.into(), |method| method.name.clone());
         let id = RunningId(self.next);
         self.next += 1;
-        // Both number the same calls alike.
+        let session: Arc<str> = session.into();
+        // Real time does not order the calls of a session that meet. Both number calls alike.
+        if self.running.values().any(|running| *running.session == *session) {
+            self.strong = None;
+        }
         if let Some(strong) = &mut self.strong
             && strong.invoke(method, args.clone()) != Ok(id)
         {
@@ -169,7 +175,7 @@ impl WeakOnline {
         }
         let call = NewCall {
             id,
-            session: session.into(),
+            session: Arc::clone(&session),
             is_read_only: self.object.is_read_only(&name, None),
             name: method.into(),
             method: name,
@@ -177,7 +183,7 @@ impl WeakOnline {
             returns,
             start,
         };
-        self.running.insert(id, Running { since: self.returns, returns });
+        self.running.insert(id, Running { session, since: self.returns, returns });
         if let Some(sets) = &mut self.sets {
             let outcome = sets.invoke(&call);
             self.drop_sets_if(outcome);

@@ -120,8 +120,9 @@ impl Configuration {
 
     /// Checks whether every future that another configuration explains is explained by this one.
     fn covers(&self, other: &Configuration) -> bool {
-        let contains = |large: &[_], small: &[(StateNumber, u64)]| {
-            small.iter().all(|entry| large.binary_search(entry).is_ok())
+        let contains = |large: &States, small: &States| {
+            let mut left = large.iter();
+            large.len() >= small.len() && small.iter().all(|entry| left.any(|own| own == entry))
         };
         let has_returns = |(id, values): (&RunningId, &Vec<Value>)| {
             self.taken.get(id).is_some_and(|own| values.iter().all(|value| own.contains(value)))
@@ -248,15 +249,14 @@ impl PartSets {
                 }
                 continue;
             }
-            let next = self.taking(&configuration, id, &call);
-            let next =
-                next.filter(|next| required.is_none_or(|value| next.taken[&id].contains(value)));
-            if let Some(next) = next {
-                found.insert(self.settled(next, id, &call));
+            if self.can_return(&configuration, id, &call, required) {
                 if call.is_read_only {
                     // Calls that take effect before it may as well do so after it.
+                    found.insert(self.settled(configuration, id, &call));
                     continue;
                 }
+                let next = self.taking(&configuration, id, &call, Vec::new());
+                found.insert(self.settled(next, id, &call));
             }
             for &helper in &helpers {
                 if configuration.taken.contains_key(&helper) || configuration.used.contains(&helper)
@@ -264,9 +264,12 @@ impl PartSets {
                     continue;
                 }
                 let Some(helping) = self.open.get(&helper).cloned() else { continue };
-                if let Some(next) = self.taking(&configuration, helper, &helping)
-                    && known.insert(next.clone())
-                {
+                let returns = self.returns(&configuration, helper, &helping);
+                if returns.is_empty() {
+                    continue;
+                }
+                let next = self.taking(&configuration, helper, &helping, returns);
+                if known.insert(next.clone()) {
                     agenda.push(next);
                 }
             }
@@ -280,44 +283,80 @@ impl PartSets {
         if self.configurations.is_empty() { Outcome::Unexplained } else { Outcome::Explained }
     }
 
-    /// Returns the configuration after a call has taken effect; `None` if it is not possible.
-    fn taking(
-        &mut self,
+    /// Returns the observer whose states a call may be performed in.
+    fn own_observer(
+        &self,
         configuration: &Configuration,
         id: RunningId,
         call: &OpenCall,
-    ) -> Option<Configuration> {
-        let own = match self.base {
+    ) -> Observer {
+        match self.base {
             Base::Nothing => Observer::Others,
             Base::Hb => Observer::Call(id),
             // An indeterminate call has the base that it had when it became indeterminate.
             Base::Po if configuration.sets.contains_key(&Observer::Call(id)) => Observer::Call(id),
             Base::Po => Observer::Session(Arc::clone(&call.session)),
-        };
-        let others = &configuration.sets[&Observer::Others];
-        let seen = configuration.sets.get(&own).unwrap_or(others);
-        let mut returns: BTreeSet<Value> = BTreeSet::new();
+        }
+    }
+
+    /// Returns the states that a call may be performed in; a state occurs once for each mask.
+    fn seen<'c>(
+        &self,
+        configuration: &'c Configuration,
+        id: RunningId,
+        call: &OpenCall,
+    ) -> &'c States {
+        let own = self.own_observer(configuration, id, call);
+        configuration.sets.get(&own).unwrap_or(&configuration.sets[&Observer::Others])
+    }
+
+    /// Checks whether a call may return a value; `None` stands for any value.
+    fn can_return(
+        &mut self,
+        configuration: &Configuration,
+        id: RunningId,
+        call: &OpenCall,
+        required: Option<&Value>,
+    ) -> bool {
+        let seen = self.seen(configuration, id, call);
+        seen.iter().any(|&(state, _)| {
+            self.perform(state, call).is_some_and(|(_, value)| required.is_none_or(|r| *r == value))
+        })
+    }
+
+    /// Lists the values that a call may return; none if it is not possible.
+    fn returns(
+        &mut self,
+        configuration: &Configuration,
+        id: RunningId,
+        call: &OpenCall,
+    ) -> Vec<Value> {
+        let seen = self.seen(configuration, id, call);
         let mut last = None;
+        let mut returns: BTreeSet<Value> = BTreeSet::new();
         for &(state, _) in seen {
-            // A state occurs once for each mask.
-            if last.replace(state) != Some(state)
-                && let Some((_, value)) = self.step(state, call)
-            {
-                returns.insert(value);
+            if last.replace(state) != Some(state) {
+                returns.extend(self.perform(state, call).map(|(_, value)| value));
             }
         }
-        if returns.is_empty() {
-            return None;
-        }
+        returns.into_iter().collect()
+    }
+
+    /// Returns the configuration after a call has taken effect, with its possible returns.
+    fn taking(
+        &mut self,
+        configuration: &Configuration,
+        id: RunningId,
+        call: &OpenCall,
+        returns: Vec<Value>,
+    ) -> Configuration {
+        let own = self.own_observer(configuration, id, call);
         let mut next = configuration.clone();
         next.sets.remove(&Observer::Call(id));
         if call.bit == 0 {
             next.used.insert(id);
         } else {
-            next.taken.insert(id, returns.into_iter().collect());
-        }
-        if call.is_read_only {
-            return Some(next);
+            next.taken.insert(id, returns);
         }
         if self.base == Base::Po && call.bit != 0 {
             let others = next.sets[&Observer::Others].clone();
@@ -331,36 +370,43 @@ impl PartSets {
             };
             self.add_effect(set, call, bit);
         }
-        Some(next)
+        next
     }
 
     /// Adds to a set the states that a call leads to, marked with a bit.
     fn add_effect(&mut self, set: &mut States, call: &OpenCall, bit: u64) {
-        let mut after: States = Vec::with_capacity(set.len());
-        let overwrites = self.object.overwrites(&call.method, &call.args);
-        let mut result = None;
-        for &(state, mask) in set.iter() {
-            let next = match result {
-                Some(next) if overwrites => Some(next),
-                _ => self.step(state, call).map(|(next, _)| next),
-            };
-            result = next;
-            after.extend(next.map(|next| (next, mask | bit)));
+        if self.object.overwrites(&call.method, &call.args) {
+            let Some(&(first, _)) = set.first() else { return };
+            let Some((next, _)) = self.step(first, call) else { return };
+            let masks: BTreeSet<u64> = set.iter().map(|(_, mask)| mask | bit).collect();
+            for mask in masks {
+                if let Err(at) = set.binary_search(&(next, mask)) {
+                    set.insert(at, (next, mask));
+                }
+            }
+            return;
         }
-        set.extend(after);
+        let before = set.len();
+        for at in 0..before {
+            let (state, mask) = set[at];
+            set.extend(self.step(state, call).map(|(next, _)| (next, mask | bit)));
+        }
         set.sort_unstable();
         set.dedup();
     }
 
-    /// Performs a call in a state.
+    /// Performs a call in a state, and numbers the state after it.
     fn step(&mut self, state: StateNumber, call: &OpenCall) -> Option<(StateNumber, Value)> {
+        let (next, value) = self.perform(state, call)?;
+        Some((self.number(next), value))
+    }
+
+    /// Performs a call in a state.
+    fn perform(&mut self, state: StateNumber, call: &OpenCall) -> Option<(State, Value)> {
         let mut next = self.states[state as usize].clone();
-        let Some(value) = self.object.invoke(&mut next, &call.method, &call.args) else {
-            self.is_partial = true;
-            return None;
-        };
-        let next = if call.is_read_only { state } else { self.number(next) };
-        Some((next, value))
+        let value = self.object.invoke(&mut next, &call.method, &call.args);
+        self.is_partial |= value.is_none();
+        Some((next, value?))
     }
 
     /// Returns the configuration after a call that has taken effect returned.
