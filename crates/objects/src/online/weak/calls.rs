@@ -195,6 +195,9 @@ impl CallWindow {
                 kept = self.lin.iter().position(|&p| p == next).map_or(kept, |p| kept.min(p));
             }
         }
+        if effort == Effort::Nothing {
+            return Ok(Extended::Unknown);
+        }
         if self.is_explained && kept == self.lin.len() && self.extend(at) {
             return Ok(Extended::Explained);
         }
@@ -285,6 +288,7 @@ impl CallWindow {
                 matches!(self.calls[p].end, End::Running | End::Indeterminate)
                     && !self.linearized.contains(p)
                     && !self.calls[p].call.is_read_only
+                    && self.calls[p].hb.is_subset(&self.linearized)
             })
             .collect();
         for helper in helpers {
@@ -448,7 +452,7 @@ impl CallWindow {
     ///
     /// With little effort, and if the last such search failed, the search is put off.
     fn search(&mut self, kept: usize, effort: Effort) -> Result<Extended, Stopped> {
-        if !self.is_explained && effort == Effort::Little {
+        if effort == Effort::Nothing || (!self.is_explained && effort == Effort::Little) {
             return Ok(Extended::Unknown);
         }
         let kept = if self.is_explained { kept } else { 0 };
@@ -490,7 +494,7 @@ impl CallWindow {
         }
         let budget = match effort {
             Effort::Full => self.budget.renewed(),
-            Effort::Little => self.budget.share(SHARE_FOR_REDOING),
+            Effort::Little | Effort::Nothing => self.budget.share(SHARE_FOR_REDOING),
         };
         let (strategy, visibility) = (Strategy::default(), Visibility::default());
         match explain(&task, &self.model, strategy, visibility, &budget)? {
@@ -580,7 +584,7 @@ impl CallWindow {
     /// largest and for the smallest set of visible calls.
     pub(super) fn possible(&self, id: RunningId) -> Vec<Value> {
         let Some(at) = self.find(id) else { return Vec::new() };
-        if self.linearized.contains(at) {
+        if self.linearized.contains(at) || !self.is_explained {
             return Vec::new();
         }
         let call = &self.calls[at].call;
@@ -686,6 +690,8 @@ pub(super) enum Effort {
     Full,
     /// A share of it, since the result is not needed.
     Little,
+    /// None: the event is recorded only.
+    Nothing,
 }
 
 /// Returns the return that a call must have, given the recorded one; `None` if any is allowed.

@@ -301,11 +301,13 @@ impl WeakOnline {
         let can_wait = is_decided || linearizable == Linearizable::Later;
         let effort = if can_wait { Effort::Little } else { Effort::Full };
         if outcome == Some(Outcome::Unexplained) {
-            // The window records the end, for its history; its verdict is known.
-            let extended = self.window.as_mut().map(|window| event(window, Effort::Little));
-            let possible = match (&self.window, extended) {
-                (Some(window), Some(Ok(Extended::Unexplained))) => window.possible(id),
-                _ => Vec::new(),
+            let possible = match &mut self.window {
+                Some(window) => {
+                    // It records the end of the call, for the history; the verdict is known.
+                    let _ = event(window, Effort::Nothing);
+                    window.possible(id)
+                }
+                None => Vec::new(),
             };
             return Ok(Some(Inexplicable { call: id, possible, part: None, configurations: 0 }));
         }
