@@ -111,6 +111,8 @@ pub(super) struct CallWindow {
     end_state: Option<State>,
     /// Whether the linearization explains all returns; if not, it is not extended.
     is_explained: bool,
+    /// Whether it did so before the last search.
+    was_explained: bool,
     /// Number of calls that are kept and not dropped.
     live: usize,
     forgotten: u64,
@@ -132,6 +134,7 @@ impl CallWindow {
             vis: Vec::new(),
             end_state: Some(object.initial()),
             is_explained: true,
+            was_explained: false,
             live: 0,
             forgotten: 0,
             given_up: 0,
@@ -456,6 +459,7 @@ impl CallWindow {
             return Ok(Extended::Unknown);
         }
         let kept = if self.is_explained { kept } else { 0 };
+        self.was_explained = self.is_explained;
         self.is_explained = false;
         self.find_explanation(kept, effort)
     }
@@ -584,7 +588,7 @@ impl CallWindow {
     /// largest and for the smallest set of visible calls.
     pub(super) fn possible(&self, id: RunningId) -> Vec<Value> {
         let Some(at) = self.find(id) else { return Vec::new() };
-        if self.linearized.contains(at) || !self.is_explained {
+        if self.linearized.contains(at) || !(self.is_explained || self.was_explained) {
             return Vec::new();
         }
         let call = &self.calls[at].call;
@@ -649,6 +653,7 @@ impl CallWindow {
             vis: Vec::new(),
             end_state: Some(start),
             is_explained: true,
+            was_explained: false,
             live: 0,
             forgotten: self.forgotten + length as u64,
             object: Arc::clone(&self.object),

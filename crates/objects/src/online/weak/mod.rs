@@ -249,7 +249,9 @@ impl WeakOnline {
                 Linearizable::Unknown
             }
         };
-        self.judge(id, outcome, linearizable, |window, effort| window.fail(id, effort))
+        let found =
+            self.judge(id, outcome, linearizable, |window, effort| window.fail(id, effort))?;
+        Ok(found.map(|found| Inexplicable { possible: Vec::new(), ..found }))
     }
 
     /// Records that a call is indeterminate.
