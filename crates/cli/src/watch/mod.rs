@@ -1,6 +1,7 @@
 //! `consistory watch`: judges an object's calls or transactions online, and stops at the first call
 //! that nothing explains, or when every isolation level is violated.
 
+mod client;
 mod levels;
 mod lines;
 mod watcher;
@@ -9,18 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consistory::{Court, Level, NamedObject, Outcome};
+use consistory_formats::parse_event;
 use consistory_history::{History, Value, escaped};
 use consistory_objects::{Online, OnlineOptions, WeakOnline, WeakOptions};
 use consistory_spec::{NAMED, ObjectModel};
 use consistory_verdict::Budget;
 
 use crate::args::{OutputFormat, WatchArgs};
-use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
+use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION};
 use crate::output;
 use crate::report::quoted;
+use client::Clients;
 use levels::{LevelState, LevelWatcher};
-use lines::{Incoming, lines};
-use watcher::{Ended, Finding, Judge, Stored, Summary, Watcher};
+use lines::{Incoming, Precheck, lines};
+use watcher::{Ended, Finding, Judge, Stored, Summary, Watcher, WrongLine};
 
 /// Number of complete calls that wait for one that ends later, and number of transactions kept.
 const DEFAULT_WAITING_CALLS: usize = 1000;
@@ -41,22 +44,46 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
     // Without a choice of models, the finding is shown in the form for one model.
     let is_plain = watcher.judges.iter().all(|judge| judge.model.is_linearizability());
     let mut shown = vec![false; watcher.judges.len()];
-    for incoming in lines(args)? {
+    let mut clients = Clients::default();
+    let precheck: Precheck = |text, number, source| {
+        parse_event(text, number, source).map(drop).map_err(|error| error.into())
+    };
+    for incoming in lines(args, precheck)? {
         match incoming? {
-            Incoming::Line { source, number, text } => watcher.line(&text, number, &source)?,
-            Incoming::Closed { source } => watcher.closed(&source)?,
+            Incoming::Opened { source, client } => clients.open(source, client),
+            Incoming::Line { source, number, text } if clients.counts(&source) => {
+                watcher.line(&text, number, &source)?;
+            }
+            Incoming::Line { .. } => {}
+            Incoming::Wrong { source, error } => {
+                clients.reject(&source, error)?;
+                watcher.closed(&source)?;
+            }
+            Incoming::Closed { source } => {
+                watcher.closed(&source)?;
+                clients.close(&source);
+            }
+        }
+        for WrongLine { source, error } in watcher.wrong_lines() {
+            clients.reject(&source, error)?;
+            watcher.closed(&source)?;
         }
         if !is_plain {
-            show_found(&watcher, &mut shown, args, &object)?;
+            show_found(&watcher, clients.rejected, &mut shown, args, &object)?;
         }
         if watcher.is_over() {
             break;
         }
     }
-    if !watcher.is_over() {
+    while !watcher.is_over() {
         watcher.end()?;
+        let wrong = watcher.wrong_lines();
+        if wrong.is_empty() {
+            break;
+        }
+        wrong.into_iter().try_for_each(|line| clients.reject(&line.source, line.error))?;
     }
-    let summary = watcher.summary();
+    let summary = watcher.summary(clients.rejected);
     if is_plain {
         for judge in &watcher.judges {
             let (finding, stored) = (judge.finding.as_ref(), judge.stored());
@@ -67,7 +94,7 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
             output::print(text)?;
         }
     } else {
-        show_found(&watcher, &mut shown, args, &object)?;
+        show_found(&watcher, clients.rejected, &mut shown, args, &object)?;
         let mut text = String::new();
         for judge in watcher.judges.iter().filter(|judge| judge.finding.is_none()) {
             let stored = judge.stored();
@@ -77,13 +104,18 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
             };
         }
         if args.format == OutputFormat::Text {
-            text = output::for_terminal(format!("{text}({})\n", extent(&summary)));
+            text = output::for_terminal(format!(
+                "{text}({})\n{}",
+                extent(&summary),
+                rejected_text(clients.rejected)
+            ));
         }
         output::print(text)?;
     }
     let findings = || watcher.judges.iter().filter_map(|judge| judge.finding.as_ref());
     Ok(match findings().any(|finding| matches!(finding, Finding::Violation { .. })) {
         true => VIOLATION,
+        false if clients.rejected > 0 => UNREADABLE,
         false if findings().next().is_some() => UNDECIDED,
         false => OK,
     })
@@ -114,6 +146,8 @@ fn object_models(names: &[String]) -> Result<Vec<ObjectModel>, CliError> {
             models.push(model);
         }
     }
+    // Only linearizability may reject a call, so it comes first.
+    models.sort_by_key(|model| !model.is_linearizability());
     Ok(models)
 }
 
@@ -143,11 +177,12 @@ fn judge(args: &WatchArgs, object: &NamedObject, model: ObjectModel) -> Judge {
 /// Prints the findings that were not shown before.
 fn show_found(
     watcher: &Watcher,
+    rejected: u64,
     shown: &mut [bool],
     args: &WatchArgs,
     object: &NamedObject,
 ) -> Result<(), CliError> {
-    let summary = watcher.summary();
+    let summary = watcher.summary(rejected);
     for (judge, shown) in watcher.judges.iter().zip(shown) {
         let Some(finding) = judge.finding.as_ref().filter(|_| !*shown) else { continue };
         *shown = true;
@@ -274,7 +309,7 @@ fn plural(count: &u64, what: &str) -> String {
 
 /// Describes the extent of the input.
 fn extent(summary: &Summary) -> String {
-    let Summary { operations, lines } = summary;
+    let Summary { operations, lines, .. } = summary;
     format!("{} in {}", plural(operations, "operation"), plural(lines, "line"))
 }
 
@@ -301,35 +336,55 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     }
     let capacity = args.window.unwrap_or(DEFAULT_KEPT_TRANSACTIONS);
     let mut watcher = LevelWatcher::new(levels, args.order.into(), capacity);
-    let show = |watcher: &LevelWatcher, found: Vec<usize>| {
+    let show = |watcher: &LevelWatcher, rejected: u64, found: Vec<usize>| {
         let states = found.into_iter().map(|i| &watcher.levels[i]);
-        let text: String = states.map(|state| level_text(state, watcher, args.format)).collect();
+        let text: String =
+            states.map(|state| level_text(state, watcher, rejected, args.format)).collect();
         output::print(match args.format {
             OutputFormat::Text => output::for_terminal(text),
             OutputFormat::Json => text,
         })
     };
-    for incoming in lines(args)? {
-        let found = match incoming? {
-            Incoming::Line { source, number, text } => watcher.line(&text, number, &source)?,
-            Incoming::Closed { source } => {
-                watcher.closed(&source)?;
-                Vec::new()
+    let mut clients = Clients::default();
+    let precheck: Precheck = |text, number, source| {
+        let is_operation = text.contains("\"op\"");
+        let parsed =
+            if is_operation { Ok(()) } else { parse_event(text, number, source).map(drop) };
+        parsed.map_err(|error| error.into())
+    };
+    for incoming in lines(args, precheck)? {
+        let mut found = Vec::new();
+        match incoming? {
+            Incoming::Opened { source, client } => clients.open(source, client),
+            Incoming::Line { source, number, text } if clients.counts(&source) => {
+                found = watcher.line(&text, number, &source)?;
             }
-        };
-        show(&watcher, found)?;
+            Incoming::Line { .. } => {}
+            Incoming::Wrong { source, error } => {
+                clients.reject(&source, error)?;
+                watcher.closed(&source);
+            }
+            Incoming::Closed { source } => {
+                watcher.closed(&source);
+                clients.close(&source);
+            }
+        }
+        reject_wrong(&mut watcher, &mut clients)?;
+        show(&watcher, clients.rejected, found)?;
         if watcher.is_over() {
             break;
         }
     }
     if !watcher.is_over() {
         let found = watcher.end()?;
-        show(&watcher, found)?;
+        reject_wrong(&mut watcher, &mut clients)?;
+        show(&watcher, clients.rejected, found)?;
     }
     let rest = (0..watcher.levels.len()).filter(|&i| watcher.levels[i].violation.is_none());
-    show(&watcher, rest.collect())?;
+    show(&watcher, clients.rejected, rest.collect())?;
     if args.format == OutputFormat::Text {
-        output::print(output::for_terminal(level_summary(&watcher, capacity)))?;
+        let text = level_summary(&watcher, capacity) + &rejected_text(clients.rejected);
+        output::print(output::for_terminal(text))?;
     }
     let unexplained = watcher.size().unexplained_reads > 0;
     let is_violated = watcher.levels.iter().any(|state| state.violation.is_some());
@@ -337,13 +392,48 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
         |state: &LevelState| state.violation.is_none() && (unexplained || state.undecided > 0);
     Ok(match watcher.levels.iter().any(is_undecided) {
         _ if is_violated => VIOLATION,
+        _ if clients.rejected > 0 => UNREADABLE,
         true => UNDECIDED,
         false => OK,
     })
 }
 
+/// Rejects the wrong lines, whose clients' transactions that are still open become indeterminate.
+fn reject_wrong(watcher: &mut LevelWatcher, clients: &mut Clients) -> Result<(), CliError> {
+    loop {
+        let wrong = watcher.wrong_lines();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        for WrongLine { source, error } in wrong {
+            clients.reject(&source, error)?;
+            watcher.closed(&source);
+        }
+    }
+}
+
+/// Tells how many lines were rejected, if any were.
+fn rejected_text(rejected: u64) -> String {
+    match rejected {
+        0 => String::new(),
+        1 => {
+            "1 line was rejected, and its connection closed: the verdict is about the other lines\n"
+                .to_owned()
+        }
+        count => format!(
+            "{count} lines were rejected, and their connections closed: the verdict is about the \
+             other lines\n"
+        ),
+    }
+}
+
 /// Describes the state of a level.
-fn level_text(state: &LevelState, watcher: &LevelWatcher, format: OutputFormat) -> String {
+fn level_text(
+    state: &LevelState,
+    watcher: &LevelWatcher,
+    rejected: u64,
+    format: OutputFormat,
+) -> String {
     let id = state.level.id();
     let size = watcher.size();
     let unexplained = size.unexplained_reads;
@@ -381,6 +471,9 @@ fn level_text(state: &LevelState, watcher: &LevelWatcher, format: OutputFormat) 
                 "forgotten": size.forgotten,
                 "unexplained_reads": unexplained,
             });
+            if rejected > 0 {
+                line["rejected"] = rejected.into();
+            }
             match (&state.violation, reason) {
                 (Some(found), _) => {
                     line["verdict"] = "violation".into();
@@ -420,6 +513,10 @@ fn level_summary(watcher: &LevelWatcher, capacity: usize) -> String {
 
 /// Describes the finding for linearizability as text.
 fn page(finding: Option<&Finding>, summary: &Summary, stored: &Stored) -> String {
+    verdict_text(finding, summary, stored) + &rejected_text(summary.rejected)
+}
+
+fn verdict_text(finding: Option<&Finding>, summary: &Summary, stored: &Stored) -> String {
     let Stored { most, given_up, overdue, .. } = stored;
     let seen = extent(summary);
     match finding {
@@ -496,7 +593,11 @@ fn json(
             list(running.iter().map(|call| quoted(call)).collect()),
         ),
     };
-    let Summary { operations, lines } = summary;
+    let Summary { operations, lines, rejected } = summary;
+    let rejected = match rejected {
+        0 => String::new(),
+        count => format!(",\"rejected\":{count}"),
+    };
     let Stored { most, kept, calls, given_up, overdue } = stored;
     let (model, configurations) = match model {
         None => (String::new(), format!(r#""configurations":{{"most":{most},"kept":{kept}}}"#)),
@@ -509,6 +610,6 @@ fn json(
         }
     };
     format!(
-        "{{{model}{found},\"operations\":{operations},\"lines\":{lines},{configurations},\"calls\":{{\"kept\":{calls},\"given_up\":{given_up},\"overdue\":{overdue}}}}}\n"
+        "{{{model}{found},\"operations\":{operations},\"lines\":{lines},{configurations},\"calls\":{{\"kept\":{calls},\"given_up\":{given_up},\"overdue\":{overdue}}}{rejected}}}\n"
     )
 }
