@@ -14,7 +14,8 @@
 //!   from `lin >= hb` and `lin >= vis`, which hold by construction.
 //! - A minimal set contains operations that change no state only if the base or another member
 //!   requires them. So the sets are found by closing the base, and then adding operations that may
-//!   change the state one by one, smallest sets first.
+//!   change the state one by one, smallest sets first. If the first few do not fit, the states that
+//!   any such set can lead to are computed, and the operation is given up if none of them fits.
 //! - If no axiom has `vis` on its right, the visibility of an operation affects no other operation,
 //!   and any set that fits is enough: the search computes the states that subsequences can reach,
 //!   with one set for each. An operation that changes no state is then linearized as soon as a set
@@ -73,6 +74,10 @@ const MAX_ATTEMPTS_KEPT: usize = 8;
 const STEPS_PER_CHECK: u32 = 256;
 /// Largest number of operations that the search supports.
 pub(crate) const MAX_OPERATIONS: usize = 64 * 64;
+/// Number of visibilities tried before the states are computed to which any of them can lead.
+const SETS_TRIED_FIRST: usize = 16;
+/// Largest number of such states.
+const MAX_STATES_COMPARED: usize = 4096;
 /// Largest number of operations whose subsets the naive strategy enumerates.
 const MAX_SUBSET_OPERATIONS: usize = 62;
 
@@ -609,8 +614,13 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         let mut reached: FxHashSet<SmallSet<W>> = FxHashSet::from_iter([base]);
         let mut queue = VecDeque::from([base]);
         let mut minimal: Vec<SmallSet<W>> = Vec::new();
+        let mut tried = 0;
         while let Some(sees) = queue.pop_front() {
             self.tick()?;
+            tried += 1;
+            if tried == SETS_TRIED_FIRST && minimal.is_empty() && self.fits_nowhere(place, &base)? {
+                return Ok(minimal);
+            }
             if minimal.iter().any(|smaller| smaller.is_subset(&sees)) {
                 continue;
             }
@@ -630,6 +640,32 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
                 reached.table_bytes() + queue.table_bytes() + minimal.table_bytes();
         }
         Ok(minimal)
+    }
+
+    /// Checks whether an operation returns its recorded value after no set that contains `base`, by
+    /// the states that such sets lead to; `false` if there are too many of them.
+    fn fits_nowhere(&mut self, place: CallIndex, base: &SmallSet<W>) -> Result<bool, Stopped> {
+        let mut reached: FxHashSet<StateId> = FxHashSet::from_iter([self.machine.initial()]);
+        for i in 0..self.lin.len() {
+            let seen = self.lin[i];
+            if self.task.is_read_only(seen) {
+                continue;
+            }
+            self.tick()?;
+            let after: Vec<StateId> = reached
+                .iter()
+                .filter_map(|&state| self.machine.step(state, seen))
+                .map(|(after, _)| after)
+                .collect();
+            if base.contains(seen.index()) {
+                reached.clear();
+            }
+            reached.extend(after);
+            if reached.len() > MAX_STATES_COMPARED {
+                return Ok(false);
+            }
+        }
+        Ok(!reached.into_iter().any(|state| self.machine.perform(state, place).is_some()))
     }
 
     /// Finds one set that the next linearized operation can see, if any set is enough.
