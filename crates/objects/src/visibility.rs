@@ -75,7 +75,7 @@ const STEPS_PER_CHECK: u32 = 256;
 /// Largest number of operations that the search supports.
 pub(crate) const MAX_OPERATIONS: usize = 64 * 64;
 /// Number of visibilities tried before the states are computed to which any of them can lead.
-const SETS_TRIED_FIRST: usize = 16;
+const SETS_TRIED_FIRST: usize = 4;
 /// Largest number of such states.
 const MAX_STATES_COMPARED: usize = 4096;
 /// Largest number of operations whose subsets the naive strategy enumerates.

@@ -653,3 +653,26 @@ fn calls_that_fail_are_removed() {
     let ended = online(&stream, &object, &model, WeakOptions::default(), |_, _| {});
     assert_eq!(ended, Ended::Violation(last));
 }
+
+/// A stale read is found although its session need not see any of many later writes.
+#[test]
+fn many_writes_that_need_not_be_seen_are_no_obstacle() {
+    let object: Arc<dyn Object> = find("register").unwrap();
+    let mut stream = Vec::new();
+    let mut call = |session, method, args: Vec<Value>, value: Option<Value>| {
+        stream.push(Event::Invoke(session, method, args));
+        stream.push(Event::Return(session, value));
+    };
+    call(0, "write", vec![Value::Int(1)], None);
+    call(1, "read", vec![], Some(Value::Int(1)));
+    for i in 2..60 {
+        call(0, "write", vec![Value::Int(i)], None);
+    }
+    call(1, "read", vec![], Some(Value::Null));
+    let last = stream.len() - 1;
+    for id in ["monotonic-reads", "causal-convergence"] {
+        let model = ObjectModel::named(id).unwrap();
+        let ended = online(&stream, &object, &model, WeakOptions::default(), |_, _| {});
+        assert_eq!(ended, Ended::Violation(last), "{id}");
+    }
+}
