@@ -340,6 +340,113 @@ fn watching_levels_says_what_it_cannot_judge() {
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
 }
 
+/// Bob reads a value, and then an older one.
+const STALE: [&str; 6] = [
+    r#"{"type":"invoke","session":"alice","call":"write","args":[1]}"#,
+    r#"{"type":"ok","session":"alice"}"#,
+    r#"{"type":"invoke","session":"bob","call":"read"}"#,
+    r#"{"type":"ok","session":"bob","returns":1}"#,
+    r#"{"type":"invoke","session":"bob","call":"read"}"#,
+    r#"{"type":"ok","session":"bob","returns":null}"#,
+];
+
+#[test]
+fn weak_models_are_judged_like_the_record() {
+    let folder = Folder::new();
+    folder.write("stale.jsonl", text(&STALE));
+    let models = "linearizability,happens-before-visibility,causal-convergence,read-my-writes,\
+                  monotonic-reads,return-value";
+    let ran = folder.run("watch stale.jsonl --object register --model all --format json");
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+    let lines = ran.lines();
+    assert_eq!(lines.len(), 6);
+    for model in models.split(',') {
+        let line = lines.iter().find(|line| line["model"] == model).expect(model);
+        let checked = folder.run(&format!("check stale.jsonl --object register --model {model}"));
+        let expected = if checked.code == 1 { "violation" } else { "consistent" };
+        assert_eq!(line["verdict"], expected, "{model}");
+        if checked.code == 1 {
+            assert_eq!((&line["line"], &line["operation"]), (&6.into(), &"bob:1".into()));
+        }
+        let one = folder.run(&format!("watch stale.jsonl --object register --model {model}"));
+        assert_eq!(one.code, checked.code, "{model}: {}", one.out);
+    }
+    let ran = folder.run("watch stale.jsonl --object register --model monotonic-reads");
+    assert!(ran.out.contains("The violation is certified. Its smallest part:"), "{}", ran.out);
+    // A model that is violated does not end the watch of the others.
+    let more = r#"{"type":"invoke","session":"alice","call":"read"}"#;
+    let wrong = r#"{"type":"ok","session":"alice","returns":7}"#;
+    folder.write("more.jsonl", text(&STALE) + &text(&[more, wrong]));
+    let ran = folder.run(
+        "watch more.jsonl --object register --model monotonic-reads,return-value --format json",
+    );
+    let lines = ran.lines();
+    assert_eq!((&lines[0]["model"], &lines[0]["line"]), (&"monotonic-reads".into(), &6.into()));
+    assert_eq!((&lines[1]["model"], &lines[1]["line"]), (&"return-value".into(), &8.into()));
+}
+
+#[test]
+fn a_failed_call_whose_effect_was_seen_is_a_violation() {
+    let folder = Folder::new();
+    let lines = [
+        r#"{"type":"invoke","session":"t0","call":"enqueue","args":[1]}"#,
+        r#"{"type":"invoke","session":"t1","call":"dequeue"}"#,
+        r#"{"type":"ok","session":"t1","returns":1}"#,
+        r#"{"type":"fail","session":"t0"}"#,
+    ];
+    let ran = folder.run_with("watch --object queue --model return-value", text(&lines).as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+    assert!(ran.out.contains("Line 4 says that it failed"), "{}", ran.out);
+    let ran =
+        folder.run_with("watch --object queue --model return-value", text(&lines[..3]).as_bytes());
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (0, "return-value: consistent\n(2 operations in 3 lines)\n")
+    );
+}
+
+#[test]
+fn weak_models_with_few_calls_kept_are_undecided_when_it_matters() {
+    let folder = Folder::new();
+    let mut events = text(&STALE[..4]);
+    // Calls until the first ones are forgotten, then bob reads the initial value again.
+    for i in 2..10 {
+        events += &text(&[
+            &format!(r#"{{"type":"invoke","session":"alice","call":"write","args":[{i}]}}"#),
+            r#"{"type":"ok","session":"alice"}"#,
+        ]);
+    }
+    events += &text(&STALE[4..]);
+    let judge = "watch --object register --model monotonic-reads,return-value";
+    let ran = folder.run_with(&format!("{judge} --kept 3"), events.as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (3, ""), "{}", ran.out);
+    assert!(ran.out.starts_with("monotonic-reads: undecided at bob:1"), "{}", ran.out);
+    assert!(ran.out.contains("return-value: consistent"), "{}", ran.out);
+    let ran = folder.run_with(judge, events.as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+    assert!(ran.out.starts_with("monotonic-reads: violation: bob:1 read() => null"), "{}", ran.out);
+    let wrong = events.replace("null", "77");
+    let ran = folder.run_with(&format!("{judge} --kept 3"), wrong.as_bytes());
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+    assert!(ran.out.contains("Not certified: calls were forgotten."), "{}", ran.out);
+}
+
+#[test]
+fn models_of_objects_need_an_object_and_no_others_are_taken() {
+    let folder = Folder::new();
+    for (args, expected) in [
+        ("watch --model causal-convergence", "no object is named"),
+        ("watch --object queue --model ser", "isolation levels judge transactions"),
+        ("watch --object queue --model sc", "the models of objects are linearizability,"),
+        ("watch --object queue --model read-my-writes --kept 0", "from 1 to 2048"),
+        ("watch", "--object"),
+    ] {
+        let ran = folder.run_with(args, b"");
+        assert_eq!(ran.code, 2, "{args}: {}", ran.out);
+        assert!(ran.err.contains(expected), "{args}: {}", ran.err);
+    }
+}
+
 /// Sends a line and returns the answer, without its end; empty if the connection was closed.
 fn asked(stream: &mut (impl Read + Write), line: &str) -> String {
     writeln!(stream, "{line}").unwrap();

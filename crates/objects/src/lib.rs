@@ -74,7 +74,10 @@ pub use court::{Engine, Tuning, judge_object, judge_objects};
 pub use definition::{Execution, MAX_OPERATIONS_BY_DEFINITION, decide_by_definition};
 pub use levels::{Inference, Levels, infer_levels};
 pub use monitors::{Outcome, Pattern, Unsuitable, Violation, monitor};
-pub use online::{Inexplicable, Online, OnlineError, OnlineOptions, OnlineSize, RunningId};
+pub use online::{
+    Inexplicable, Online, OnlineError, OnlineOptions, OnlineSize, RunningId, WeakOnline,
+    WeakOptions, WeakSize,
+};
 pub use registers::calls_of_registers;
 pub use shrink::{Shrunk, shrink_object};
 pub use task::{Invocation, Task, TaskError};

@@ -14,7 +14,8 @@
 //!   from `lin >= hb` and `lin >= vis`, which hold by construction.
 //! - A minimal set contains operations that change no state only if the base or another member
 //!   requires them. So the sets are found by closing the base, and then adding operations that may
-//!   change the state one by one, smallest sets first.
+//!   change the state one by one, smallest sets first. If the first few do not fit, the states that
+//!   any such set can lead to are computed, and the operation is given up if none of them fits.
 //! - If no axiom has `vis` on its right, the visibility of an operation affects no other operation,
 //!   and any set that fits is enough: the search computes the states that subsequences can reach,
 //!   with one set for each. An operation that changes no state is then linearized as soon as a set
@@ -73,6 +74,10 @@ const MAX_ATTEMPTS_KEPT: usize = 8;
 const STEPS_PER_CHECK: u32 = 256;
 /// Largest number of operations that the search supports.
 pub(crate) const MAX_OPERATIONS: usize = 64 * 64;
+/// Number of visibilities tried before the states are computed to which any of them can lead.
+const SETS_TRIED_FIRST: usize = 4;
+/// Largest number of such states.
+const MAX_STATES_COMPARED: usize = 4096;
 /// Largest number of operations whose subsets the naive strategy enumerates.
 const MAX_SUBSET_OPERATIONS: usize = 62;
 
@@ -104,6 +109,37 @@ pub(crate) fn explain(
         9..=64 => VisibilitySearch::<64>::new(task, model, strategy, visibility, budget).run(),
         _ => Err(Stopped::Size { operations: task.len(), limit: MAX_OPERATIONS }),
     }
+}
+
+/// Searches for an abstract execution that begins with `past`, of which every operation, every
+/// visibility and every return is already known to satisfy the model.
+pub(crate) fn explain_after(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    past: &Execution,
+    budget: &Budget,
+) -> Result<Explanation, Stopped> {
+    match task.len().div_ceil(64) {
+        0..=1 => continue_from::<1>(task, model, past, budget),
+        2 => continue_from::<2>(task, model, past, budget),
+        3..=8 => continue_from::<8>(task, model, past, budget),
+        9..=64 => continue_from::<64>(task, model, past, budget),
+        _ => Err(Stopped::Size { operations: task.len(), limit: MAX_OPERATIONS }),
+    }
+}
+
+fn continue_from<const W: usize>(
+    task: &Task<'_>,
+    model: &ObjectModel,
+    past: &Execution,
+    budget: &Budget,
+) -> Result<Explanation, Stopped> {
+    let (strategy, visibility) = (Strategy::default(), Visibility::default());
+    let mut search = VisibilitySearch::<W>::new(task, model, strategy, visibility, budget);
+    for (&place, seen) in past.lin.iter().zip(&past.vis) {
+        search.append(place, seen.iter().map(|p| p.index()).collect());
+    }
+    search.run()
 }
 
 /// Computes the return of the operation that an attempt does not explain, according to the
@@ -161,10 +197,25 @@ fn instead_in<const W: usize>(
 }
 
 /// An axiom `vis >= ...` without its last relation, and the methods that it concerns.
-struct Demand {
-    axiom: usize,
-    prefix: Vec<Atom>,
-    last: Atom,
+pub(crate) struct Demand {
+    /// Position of the axiom in the model.
+    pub(crate) axiom: usize,
+    /// Relations before the last one.
+    pub(crate) prefix: Vec<Atom>,
+    /// Last relation.
+    pub(crate) last: Atom,
+}
+
+/// Returns the axioms of a model that bound `vis`, without those that hold for every `vis`.
+pub(crate) fn demands(model: &ObjectModel) -> Vec<Demand> {
+    let axioms = model.axioms.iter().enumerate();
+    axioms
+        .filter(|(_, axiom)| axiom.left == Left::Vis && axiom.right != [Atom::Vis])
+        .map(|(i, axiom)| {
+            let (&last, prefix) = axiom.right.split_last().expect("an axiom is not empty");
+            Demand { axiom: i, prefix: prefix.to_vec(), last }
+        })
+        .collect()
 }
 
 struct VisibilityFrame<const W: usize> {
@@ -247,16 +298,7 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
             let into = |b| calls.places().filter(|&a| holds(a, b)).map(CallIndex::index).collect();
             calls.places().map(into).collect()
         };
-        let demands: Vec<Demand> = model
-            .axioms
-            .iter()
-            .enumerate()
-            .filter(|(_, axiom)| axiom.left == Left::Vis && axiom.right != [Atom::Vis])
-            .map(|(i, axiom)| {
-                let (&last, prefix) = axiom.right.split_last().expect("an axiom is not empty");
-                Demand { axiom: i, prefix: prefix.to_vec(), last }
-            })
-            .collect();
+        let demands = demands(model);
         let mentions = |atom| demands.iter().any(|d| d.last == atom || d.prefix.contains(&atom));
         let is_independent = !mentions(Atom::Vis);
         let is_comparable = demands.iter().all(|d| {
@@ -572,8 +614,13 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
         let mut reached: FxHashSet<SmallSet<W>> = FxHashSet::from_iter([base]);
         let mut queue = VecDeque::from([base]);
         let mut minimal: Vec<SmallSet<W>> = Vec::new();
+        let mut tried = 0;
         while let Some(sees) = queue.pop_front() {
             self.tick()?;
+            tried += 1;
+            if tried == SETS_TRIED_FIRST && minimal.is_empty() && self.fits_nowhere(place, &base)? {
+                return Ok(minimal);
+            }
             if minimal.iter().any(|smaller| smaller.is_subset(&sees)) {
                 continue;
             }
@@ -593,6 +640,32 @@ impl<'a, 'h, const W: usize> VisibilitySearch<'a, 'h, W> {
                 reached.table_bytes() + queue.table_bytes() + minimal.table_bytes();
         }
         Ok(minimal)
+    }
+
+    /// Checks whether an operation returns its recorded value after no set that contains `base`, by
+    /// the states that such sets lead to; `false` if there are too many of them.
+    fn fits_nowhere(&mut self, place: CallIndex, base: &SmallSet<W>) -> Result<bool, Stopped> {
+        let mut reached: FxHashSet<StateId> = FxHashSet::from_iter([self.machine.initial()]);
+        for i in 0..self.lin.len() {
+            let seen = self.lin[i];
+            if self.task.is_read_only(seen) {
+                continue;
+            }
+            self.tick()?;
+            let after: Vec<StateId> = reached
+                .iter()
+                .filter_map(|&state| self.machine.step(state, seen))
+                .map(|(after, _)| after)
+                .collect();
+            if base.contains(seen.index()) {
+                reached.clear();
+            }
+            reached.extend(after);
+            if reached.len() > MAX_STATES_COMPARED {
+                return Ok(false);
+            }
+        }
+        Ok(!reached.into_iter().any(|state| self.machine.perform(state, place).is_some()))
     }
 
     /// Finds one set that the next linearized operation can see, if any set is enough.

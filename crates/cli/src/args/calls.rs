@@ -14,7 +14,10 @@ A line is an event: {\"type\":\"invoke\",\"session\":\"t0\",\"call\":\"enqueue\"
 {\"type\":\"ok\",\"session\":\"t0\",\"returns\":null}, or \"fail\" or \"info\" in place of \"ok\". Or it is a call
 with its \"start\" and \"end\", in the order of the ends.
 
-With `--model`, isolation levels of transactions on registers and lists are judged: a line is an
+With `--object`, `--model` names models of objects, such as causal-convergence; all of them are `all`.
+Each model is reported at the return at which the calls stop satisfying it.
+
+Without `--object`, isolation levels of transactions on registers and lists are judged: a line is an
 operation of a transaction as in JSON lines, or a call of `txn`. Each level is reported at the
 transaction that first violates it. The latest transactions are kept, and of the older ones those
 that hold the current version of a key; a contradiction between transactions that are farther apart
@@ -24,6 +27,7 @@ Examples:
   my-test | consistory watch --object queue
   consistory watch events.jsonl --follow --object register
   consistory watch --listen 127.0.0.1:7000 --object kv
+  consistory watch events.jsonl --object map --model causal-convergence,monotonic-reads
   consistory watch history.jsonl --follow --model rc,ra,tcc,si,ser
 
 Exit code: 0 consistent, 1 a violation, 2 bad usage or unreadable input, 3 undecided.";
@@ -34,15 +38,11 @@ pub(crate) struct WatchArgs {
     #[arg(value_name = "PATH", default_value = "-")]
     pub(crate) path: PathBuf,
     /// Object whose methods are called, as for `check`.
-    #[arg(
-        long,
-        value_name = "OBJECT",
-        required_unless_present = "model",
-        conflicts_with = "model"
-    )]
+    #[arg(long, value_name = "OBJECT", required_unless_present = "model")]
     pub(crate) object: Option<String>,
-    /// Isolation levels of transactions to judge: rc, ra, tcc, pc, psi, si or ser.
-    #[arg(long, short, value_name = "LEVEL", value_delimiter = ',')]
+    /// With an object, models of objects [default: linearizability]; otherwise isolation levels of
+    /// transactions: rc, ra, tcc, pc, psi, si or ser.
+    #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
     /// Order between transactions that isolation levels must respect.
     #[arg(long, value_enum, default_value_t = OrderName::Session)]
@@ -56,9 +56,12 @@ pub(crate) struct WatchArgs {
     /// Stop following or listening after this time without input, such as 30s.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub(crate) until_idle: Option<Duration>,
-    /// Largest number of configurations kept.
+    /// Largest number of configurations kept; for weak models, of configurations and states.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) configurations: usize,
+    /// Number of calls beyond which a weak model's oldest calls are forgotten.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = kept_calls)]
+    pub(crate) kept: usize,
     /// Largest number of different indeterminate calls kept for each key, or for the whole object.
     /// Beyond it the oldest ones are given up: they are assumed to have taken effect by then, or
     /// never to.
@@ -78,6 +81,14 @@ pub(crate) struct WatchArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
+}
+
+/// Parses a number of kept calls: the search for an explanation supports twice as many.
+fn kept_calls(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(calls @ 1..=2048) => Ok(calls),
+        _ => Err("expected a number from 1 to 2048".to_owned()),
+    }
 }
 
 pub(super) const TEST_HELP: &str = "\

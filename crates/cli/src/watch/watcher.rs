@@ -1,17 +1,18 @@
-//! Judges the calls of a stream of lines.
+//! Judges the calls of a stream of lines, by linearizability and by weak models.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use consistory_formats::{CallEvent, ReadError, parse_event};
-use consistory_history::Value;
-use consistory_objects::{Inexplicable, Online, OnlineError, RunningId};
+use consistory_history::{History, Value};
+use consistory_objects::{Inexplicable, Online, OnlineError, RunningId, WeakOnline};
+use consistory_spec::ObjectModel;
 use rustc_hash::FxHashMap;
 
 use crate::error::CliError;
 
-/// Reason why the watch ended.
+/// Reason why the watch by a model ended.
 pub(crate) enum Finding {
     /// A return that nothing explains.
     Violation {
@@ -21,6 +22,8 @@ pub(crate) enum Finding {
         call: String,
         /// Line of its return.
         line: u64,
+        /// Kind of that line.
+        ended: Ended,
         /// Values that it could have returned.
         possible: Vec<Value>,
         /// The other running calls.
@@ -37,18 +40,142 @@ pub(crate) enum Finding {
     },
 }
 
-/// Totals of the input.
-pub(crate) struct Summary {
-    pub(crate) operations: u64,
-    pub(crate) lines: u64,
+/// The end of a call at which a violation was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// It returned.
+    Returned,
+    /// It failed, and an earlier return needs its effect.
+    Failed,
+}
+
+/// A model, with the engine that judges by it.
+pub(crate) struct Judge {
+    pub(crate) model: ObjectModel,
+    engine: Engine,
+    /// The finding that ended the watch by this model.
+    pub(crate) finding: Option<Finding>,
+}
+
+enum Engine {
+    Linearizability(Box<Online>),
+    Weak(Box<WeakOnline>),
+}
+
+/// Data stored by a [`Judge`], and calls that it disregards.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stored {
     /// Largest number of configurations at a time, and number kept at the end.
     pub(crate) most: usize,
     pub(crate) kept: usize,
     /// Number of calls kept at the end.
     pub(crate) calls: usize,
-    /// Number of calls given up, and number of calls whose returns were ignored.
+    /// Number of calls given up or forgotten, and number of calls whose returns were ignored.
     pub(crate) given_up: u64,
     pub(crate) overdue: u64,
+}
+
+impl Judge {
+    pub(crate) fn linearizability(model: ObjectModel, online: Online) -> Self {
+        Judge { model, engine: Engine::Linearizability(Box::new(online)), finding: None }
+    }
+
+    pub(crate) fn weak(model: ObjectModel, online: WeakOnline) -> Self {
+        Judge { model, engine: Engine::Weak(Box::new(online)), finding: None }
+    }
+
+    /// Returns the history of all calls so far, if it is kept.
+    pub(crate) fn history(&self) -> Option<History> {
+        match &self.engine {
+            Engine::Linearizability(_) => None,
+            Engine::Weak(online) => online.history(),
+        }
+    }
+
+    pub(crate) fn stored(&self) -> Stored {
+        match &self.engine {
+            Engine::Linearizability(online) => {
+                let size = online.size();
+                Stored {
+                    most: size.most,
+                    kept: size.configurations,
+                    calls: size.kept,
+                    given_up: size.given_up,
+                    overdue: size.overdue,
+                }
+            }
+            Engine::Weak(online) => {
+                let size = online.size();
+                Stored {
+                    most: 0,
+                    kept: size.states,
+                    calls: size.calls,
+                    given_up: size.forgotten,
+                    overdue: size.overdue,
+                }
+            }
+        }
+    }
+
+    fn invoke(
+        &mut self,
+        session: &str,
+        method: &str,
+        args: Vec<Value>,
+        start: i64,
+    ) -> Result<RunningId, OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.invoke(method, args),
+            Engine::Weak(online) => online.invoke(session, method, args, start),
+        }
+    }
+
+    fn complete(
+        &mut self,
+        id: RunningId,
+        returns: Option<Value>,
+        end: i64,
+    ) -> Result<Option<Inexplicable>, OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.complete(id, returns),
+            Engine::Weak(online) => online.complete(id, returns, end),
+        }
+    }
+
+    fn fail(&mut self, id: RunningId) -> Result<Option<Inexplicable>, OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.fail(id).map(|()| None),
+            Engine::Weak(online) => online.fail(id),
+        }
+    }
+
+    fn abandon(&mut self, id: RunningId) -> Result<(), OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.abandon(id),
+            Engine::Weak(online) => online.abandon(id),
+        }
+    }
+
+    fn finish(&mut self) -> Result<Option<Inexplicable>, OnlineError> {
+        match &mut self.engine {
+            Engine::Linearizability(online) => online.finish(),
+            Engine::Weak(_) => Ok(None),
+        }
+    }
+
+    /// Returns the number of the last returns that are not judged yet.
+    fn unjudged(&self) -> usize {
+        match &self.engine {
+            Engine::Linearizability(online) => online.unjudged(),
+            Engine::Weak(_) => 0,
+        }
+    }
+}
+
+/// Totals of the input.
+pub(crate) struct Summary {
+    pub(crate) operations: u64,
+    pub(crate) lines: u64,
     /// Number of lines of connections that were rejected.
     pub(crate) rejected: u64,
 }
@@ -111,7 +238,7 @@ const MAX_KNOWN_SESSIONS: usize = 1 << 16;
 
 /// Judges lines online.
 pub(crate) struct Watcher {
-    online: Online,
+    pub(crate) judges: Vec<Judge>,
     /// Running call of each session, and the number of calls that it has made.
     sessions: FxHashMap<String, (Option<Running>, u64)>,
     most_sessions: usize,
@@ -141,9 +268,9 @@ struct Returned {
 }
 
 impl Watcher {
-    pub(crate) fn new(online: Online, window: usize) -> Self {
+    pub(crate) fn new(judges: Vec<Judge>, window: usize) -> Self {
         Watcher {
-            online,
+            judges,
             sessions: FxHashMap::default(),
             most_sessions: MAX_KNOWN_SESSIONS,
             operations: 0,
@@ -159,14 +286,19 @@ impl Watcher {
         }
     }
 
-    /// Processes a line. Returns the finding that ends the watch, if there is one; a line that is
-    /// wrong changes nothing, and is returned by [`wrong_lines`](Self::wrong_lines).
+    /// Checks whether the watch by every model has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.judges.iter().all(|judge| judge.finding.is_some())
+    }
+
+    /// Processes a line; a line that is wrong changes nothing, and is returned by
+    /// [`wrong_lines`](Self::wrong_lines).
     pub(crate) fn line(
         &mut self,
         text: &str,
         number: u64,
         source: &Arc<str>,
-    ) -> Result<Option<Finding>, CliError> {
+    ) -> Result<(), CliError> {
         let processed = self.process(text, number, source);
         self.keep_wrong(processed)
     }
@@ -176,30 +308,22 @@ impl Watcher {
         std::mem::take(&mut self.wrong)
     }
 
-    fn keep_wrong(
-        &mut self,
-        processed: Result<Option<Finding>, Failure>,
-    ) -> Result<Option<Finding>, CliError> {
+    fn keep_wrong(&mut self, processed: Result<(), Failure>) -> Result<(), CliError> {
         match processed {
-            Ok(finding) => Ok(finding),
+            Ok(()) => Ok(()),
             Err(Failure::Defect(error)) => Err(error),
             Err(Failure::Line(wrong)) => {
                 self.wrong.push(wrong);
-                Ok(None)
+                Ok(())
             }
         }
     }
 
-    fn process(
-        &mut self,
-        text: &str,
-        number: u64,
-        source: &Arc<str>,
-    ) -> Result<Option<Finding>, Failure> {
+    fn process(&mut self, text: &str, number: u64, source: &Arc<str>) -> Result<(), Failure> {
         let wrong = Failure::of(source);
         let event = parse_event(text, number, source)
             .map_err(|error| wrong(ReadError::Malformed(error).into()))?;
-        let Some(event) = event else { return Ok(None) };
+        let Some(event) = event else { return Ok(()) };
         self.lines += 1;
         let is_whole = matches!(event, CallEvent::Whole { .. });
         let place = format!("{source}:{number}");
@@ -209,9 +333,9 @@ impl Watcher {
                 "give every line a \"type\", or none",
             )));
         }
-        let finding = self.event(event, number, source, &place)?;
+        self.event(event, number, source, &place)?;
         self.is_whole = Some(is_whole);
-        Ok(finding)
+        Ok(())
     }
 
     fn event(
@@ -220,8 +344,9 @@ impl Watcher {
         number: u64,
         source: &Arc<str>,
         place: &str,
-    ) -> Result<Option<Finding>, Failure> {
+    ) -> Result<(), Failure> {
         let wrong = Failure::of(source);
+        let now = self.lines as i64;
         match event {
             CallEvent::Invoke { session, method, args } => {
                 if let Some((Some(running), _)) = self.sessions.get(&session) {
@@ -231,25 +356,24 @@ impl Watcher {
                          {\"type\":\"info\"}",
                     )));
                 }
-                let mut running = self.invoke(&session, &method, args, place).map_err(wrong)?;
+                let mut running =
+                    self.invoke(&session, &method, args, now, place).map_err(wrong)?;
                 running.source = Arc::clone(source);
                 let (slot, _) = self.sessions.entry(session).or_default();
                 *slot = Some(running);
-                Ok(None)
+                Ok(())
             }
             CallEvent::Return { session, returns } => {
                 let running = self.take_running(&session, place).map_err(wrong)?;
-                self.complete(running, returns, number).map_err(Failure::Defect)
+                self.complete(running, returns, now, number).map_err(Failure::Defect)
             }
             CallEvent::Fail { session } => {
                 let running = self.take_running(&session, place).map_err(wrong)?;
-                self.online.fail(running.id).map_err(|error| defect(place, &error))?;
-                Ok(None)
+                self.fail(running, number).map_err(Failure::Defect)
             }
             CallEvent::Abandon { session } => {
                 let running = self.take_running(&session, place).map_err(wrong)?;
-                self.online.abandon(running.id).map_err(|error| defect(place, &error))?;
-                Ok(None)
+                self.abandon(running.id, place).map_err(Failure::Defect)
             }
             CallEvent::Whole { session, method, args, returns, start, end } => {
                 if self.judged.is_some_and(|judged| start <= judged) {
@@ -273,7 +397,7 @@ impl Watcher {
                 self.waiting.insert(id, waiting);
                 self.ends.extend(end);
                 if self.ends.len() <= self.window {
-                    return Ok(None);
+                    return Ok(());
                 }
                 let until = self.ends.pop_front();
                 self.judge_until(until)
@@ -282,37 +406,27 @@ impl Watcher {
     }
 
     /// Processes the end of the input; to be called again after wrong lines.
-    pub(crate) fn end(&mut self) -> Result<Option<Finding>, CliError> {
+    pub(crate) fn end(&mut self) -> Result<(), CliError> {
         let judged = self.judge_until(Some(i64::MAX));
-        let finding = self.keep_wrong(judged)?;
-        if finding.is_some() || !self.wrong.is_empty() {
-            return Ok(finding);
+        self.keep_wrong(judged)?;
+        if !self.wrong.is_empty() {
+            return Ok(());
         }
         let last = self.unjudged.back().map_or(String::new(), |last| last.operation.clone());
-        let found = self.online.finish();
-        self.finding(found, last)
+        self.judge_each(&last, Ended::Returned, Judge::finish)
     }
 
     /// Returns the totals; `rejected` is the number of lines that were rejected.
     pub(crate) fn summary(&self, rejected: u64) -> Summary {
-        let size = self.online.size();
-        Summary {
-            operations: self.operations,
-            lines: self.lines,
-            most: size.most,
-            kept: size.configurations,
-            calls: size.kept,
-            given_up: size.given_up,
-            overdue: size.overdue,
-            rejected,
-        }
+        Summary { operations: self.operations, lines: self.lines, rejected }
     }
 
     /// Judges the completely recorded events up to a time.
-    fn judge_until(&mut self, until: Option<i64>) -> Result<Option<Finding>, Failure> {
-        let Some(until) = until else { return Ok(None) };
+    fn judge_until(&mut self, until: Option<i64>) -> Result<(), Failure> {
+        let Some(until) = until else { return Ok(()) };
         while let Some(&Reverse((time, happens, id))) = self.due.peek()
             && time <= until
+            && !self.is_over()
         {
             self.due.pop();
             let Some(mut call) = self.waiting.remove(&id) else { continue };
@@ -321,10 +435,10 @@ impl Watcher {
                 Happens::Start => {
                     let args = std::mem::take(&mut call.args);
                     let running = self
-                        .invoke(&call.session, &call.method, args, &place)
+                        .invoke(&call.session, &call.method, args, time, &place)
                         .map_err(Failure::of(&call.source))?;
                     if call.end.is_none() {
-                        self.online.abandon(running.id).map_err(|error| defect(&place, &error))?;
+                        self.abandon(running.id, &place).map_err(Failure::Defect)?;
                         continue;
                     }
                     call.running = Some(running);
@@ -333,15 +447,12 @@ impl Watcher {
                 Happens::End => {
                     self.judged = Some(time);
                     let Some(running) = call.running else { continue };
-                    let finding =
-                        self.complete(running, call.returns, call.line).map_err(Failure::Defect)?;
-                    if finding.is_some() {
-                        return Ok(finding);
-                    }
+                    self.complete(running, call.returns, time, call.line)
+                        .map_err(Failure::Defect)?;
                 }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn invoke(
@@ -349,17 +460,24 @@ impl Watcher {
         session: &str,
         method: &str,
         args: Vec<Value>,
+        start: i64,
         place: &str,
     ) -> Result<Running, CliError> {
         let shown: Vec<String> = args.iter().map(ToString::to_string).collect();
         let call = format!("{method}({})", shown.join(","));
-        let id = self.online.invoke(method, args).map_err(|error| match &error {
-            OnlineError::Whole { .. } => CliError::with_hint(
-                format!("{place}: {error}"),
-                "judge the object as a whole with --whole",
-            ),
-            error => CliError::usage(format!("{place}: {error}")),
-        })?;
+        let mut id = None;
+        for judge in self.judges.iter_mut().filter(|judge| judge.finding.is_none()) {
+            let invoked = judge.invoke(session, method, args.clone(), start);
+            // Engines number the same calls alike.
+            id = Some(invoked.map_err(|error| match &error {
+                OnlineError::Whole { .. } => CliError::with_hint(
+                    format!("{place}: {error}"),
+                    "judge the object as a whole with --whole",
+                ),
+                error => CliError::usage(format!("{place}: {error}")),
+            })?);
+        }
+        let Some(id) = id else { return Err(broken(place, &OnlineError::NotRunning)) };
         if self.sessions.len() > self.most_sessions {
             // New session names keep arriving; a session that returns later is counted from 0
             // again.
@@ -376,14 +494,22 @@ impl Watcher {
         Ok(Running { id, operation, call, source: "".into() })
     }
 
-    /// Records that a connection was closed: its running calls become indeterminate.
-    pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
-        for (slot, _) in self.sessions.values_mut() {
-            if let Some(running) = slot.take_if(|running| *running.source == *source) {
-                self.online.abandon(running.id).map_err(|error| broken(source, &error))?;
-            }
+    /// Records that a call is indeterminate.
+    fn abandon(&mut self, id: RunningId, place: &str) -> Result<(), CliError> {
+        for judge in self.judges.iter_mut().filter(|judge| judge.finding.is_none()) {
+            judge.abandon(id).map_err(|error| broken(place, &error))?;
         }
         Ok(())
+    }
+
+    /// Records that a connection was closed: its running calls become indeterminate.
+    pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
+        let mut lost = Vec::new();
+        for (slot, _) in self.sessions.values_mut() {
+            lost.extend(slot.take_if(|running| *running.source == *source));
+        }
+        lost.sort_by_key(|running| running.id);
+        lost.into_iter().try_for_each(|running| self.abandon(running.id, source))
     }
 
     fn take_running(&mut self, session: &str, place: &str) -> Result<Running, CliError> {
@@ -400,8 +526,9 @@ impl Watcher {
         &mut self,
         running: Running,
         returns: Option<Value>,
+        end: i64,
         line: u64,
-    ) -> Result<Option<Finding>, CliError> {
+    ) -> Result<(), CliError> {
         let Running { id, operation, call, .. } = running;
         let call = match &returns {
             Some(value) => format!("{call} => {value}"),
@@ -409,19 +536,52 @@ impl Watcher {
         };
         let last = operation.clone();
         self.unjudged.push_back(Returned { id, operation, call, line });
-        let found = self.online.complete(id, returns);
-        let finding = self.finding(found, last)?;
-        while self.unjudged.len() > self.online.unjudged() {
-            self.unjudged.pop_front();
-        }
-        Ok(finding)
+        self.judge_each(&last, Ended::Returned, |judge| judge.complete(id, returns.clone(), end))?;
+        self.drop_judged();
+        Ok(())
     }
 
-    /// Describes the finding after the return of `last`.
+    /// Records that a call had no effect.
+    fn fail(&mut self, running: Running, line: u64) -> Result<(), CliError> {
+        let Running { id, operation, call, .. } = running;
+        let last = operation.clone();
+        self.unjudged.push_back(Returned { id, operation, call, line });
+        self.judge_each(&last, Ended::Failed, |judge| judge.fail(id))?;
+        self.unjudged.retain(|returned| returned.id != id);
+        Ok(())
+    }
+
+    /// Drops the calls whose returns every engine has judged.
+    fn drop_judged(&mut self) {
+        let open = self.judges.iter().filter(|judge| judge.finding.is_none());
+        let most = open.map(Judge::unjudged).max().unwrap_or(0);
+        while self.unjudged.len() > most {
+            self.unjudged.pop_front();
+        }
+    }
+
+    /// Passes an event to every engine that has found nothing yet; `last` is the call that ended.
+    fn judge_each(
+        &mut self,
+        last: &str,
+        ended: Ended,
+        mut event: impl FnMut(&mut Judge) -> Result<Option<Inexplicable>, OnlineError>,
+    ) -> Result<(), CliError> {
+        for at in 0..self.judges.len() {
+            if self.judges[at].finding.is_none() {
+                let found = event(&mut self.judges[at]);
+                self.judges[at].finding = self.finding(found, last, ended)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Describes the finding after the end of `last`.
     fn finding(
         &self,
         found: Result<Option<Inexplicable>, OnlineError>,
-        last: String,
+        last: &str,
+        ended: Ended,
     ) -> Result<Option<Finding>, CliError> {
         let wrong = match found {
             Ok(None) => return Ok(None),
@@ -429,14 +589,17 @@ impl Watcher {
             Err(
                 error @ (OnlineError::TooMany { .. }
                 | OnlineError::TooLong { .. }
+                | OnlineError::Forgotten { .. }
+                | OnlineError::Stopped(_)
                 | OnlineError::GivenUp { .. }),
             ) => {
-                return Ok(Some(Finding::Undecided { operation: last, reason: error.to_string() }));
+                let (operation, reason) = (last.to_owned(), error.to_string());
+                return Ok(Some(Finding::Undecided { operation, reason }));
             }
-            Err(error) => return Err(broken(&last, &error)),
+            Err(error) => return Err(broken(last, &error)),
         };
         let Some(returned) = self.unjudged.iter().find(|returned| returned.id == wrong.call) else {
-            return Err(broken(&last, &OnlineError::NotRunning));
+            return Err(broken(last, &OnlineError::NotRunning));
         };
         let shown = |r: &Running| format!("{} {}", r.operation, r.call);
         let waiting = self.waiting.values().filter_map(|call| call.running.as_ref());
@@ -451,15 +614,12 @@ impl Watcher {
             operation: returned.operation.clone(),
             call: returned.call.clone(),
             line: returned.line,
+            ended,
             possible: wrong.possible,
             running,
             explained: wrong.configurations,
         }))
     }
-}
-
-fn defect(place: &str, error: &OnlineError) -> Failure {
-    Failure::Defect(broken(place, error))
 }
 
 /// Returns an error that only a defect can cause: every call that ends here was accepted before.

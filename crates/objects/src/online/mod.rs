@@ -29,6 +29,8 @@
 //! violation. A call that has been running while very many others returned counts as indeterminate
 //! (*overdue*); if it returns later, its return is ignored.
 //!
+//! [`weak`] judges calls by the weak models, with engines of its own.
+//!
 //! Cost per return: the number of configurations times the ways in which running calls may take
 //! effect, in the worst case exponential in the number of concurrent calls and of different
 //! indeterminate calls. If there are too many configurations, indeterminate calls are given up; if
@@ -39,12 +41,14 @@ mod clusters;
 mod collection;
 mod configurations;
 mod engine;
+mod weak;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use consistory_history::Value;
 use consistory_spec::{CallError, Family, Object, Returns, State};
+use consistory_verdict::Stopped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::clusters::Clusters;
@@ -53,6 +57,7 @@ use self::configurations::Configurations;
 use self::engine::{
     Access, Certainty, Completed, Ending, Engine, EngineSize, Incoming, Rest, Taken,
 };
+pub use self::weak::{WeakOnline, WeakOptions, WeakSize};
 
 /// Limits of online checking.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,6 +117,17 @@ pub enum OnlineError {
         /// Number of calls given up.
         calls: u64,
     },
+    /// A return is not explained if all later calls see the calls that were forgotten.
+    #[error(
+        "nothing explains it if every call sees the {calls} oldest calls, which were forgotten"
+    )]
+    Forgotten {
+        /// Number of calls forgotten or given up.
+        calls: u64,
+    },
+    /// The search for an explanation stopped.
+    #[error("{0}")]
+    Stopped(Stopped),
     /// The call is not running.
     #[error("no such call is running")]
     NotRunning,

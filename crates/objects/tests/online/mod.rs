@@ -6,3 +6,4 @@ mod bounds;
 mod fallbacks;
 mod streams;
 mod watching;
+mod weak;
