@@ -289,7 +289,8 @@ impl<'a> ReadsFrom<'a> {
     /// Returns whether an operation counts: it took effect, or something reads from it.
     #[inline]
     pub(crate) fn counts(&self, op: OpId) -> bool {
-        self.history.is_certain(op)
+        self.readers.is_empty()
+            || self.history.is_certain(op)
             || (self.readers[self.counted_as(op)] > 0
                 && (self.transactions.is_none() || self.history.writes(op).is_some()))
     }

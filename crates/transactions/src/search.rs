@@ -26,11 +26,16 @@ use crate::schedule::{Patience, Scheduled, schedule};
 /// the schedule learns the other ones where it needs them.
 const FIRST_ROUNDS: usize = 2;
 const FIRST_SCHEDULES: usize = 2;
-const FIRST_PATIENCE: Patience = Patience { conflicts: 2_000, conflicts_per_event: 1 };
+const FIRST_PATIENCE: Patience = Patience { conflicts: 2_000, base: 2_000, per_event: 1 };
+
+/// Number of events that allow the first schedules one more successive conflict, if that is more than
+/// the limit above: completing the saturation of a large history takes longer than these conflicts.
+const EVENTS_PER_CONFLICT: usize = 20;
 
 /// Limits of a schedule along all forced edges, and of one inside cases.
-const PATIENCE: Patience = Patience { conflicts: 10_000, conflicts_per_event: usize::MAX };
-const PATIENCE_IN_CASES: Patience = Patience { conflicts: 1_000, conflicts_per_event: usize::MAX };
+const PATIENCE: Patience = Patience { conflicts: 10_000, base: usize::MAX, per_event: usize::MAX };
+const PATIENCE_IN_CASES: Patience =
+    Patience { conflicts: 1_000, base: usize::MAX, per_event: usize::MAX };
 
 /// A commit order of nodes, with the lengths of snapshots for `pc` and `si`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,13 +71,16 @@ pub(crate) fn decide(
     let mut cases: Vec<Case> = Vec::new();
     let mut found = None;
     if level != Level::ParallelSnapshot {
+        let by_size = saturation.graph.events() / EVENTS_PER_CONFLICT;
+        let patience =
+            Patience { conflicts: FIRST_PATIENCE.conflicts.max(by_size), ..FIRST_PATIENCE };
         for _ in 0..FIRST_SCHEDULES {
             let saturated = saturation.run_rounds(FIRST_ROUNDS, budget)?;
             if saturated != Saturated::Unfinished {
                 found = Some(saturated);
                 break;
             }
-            if let Scheduled::Complete(events) = schedule(&saturation, FIRST_PATIENCE, budget)? {
+            if let Scheduled::Complete(events) = schedule(&saturation, patience, budget)? {
                 return Ok(Decision::Consistent(commit_order(&saturation.graph, &events)));
             }
         }
