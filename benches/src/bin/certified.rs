@@ -64,10 +64,17 @@ struct Args {
 /// A model with the simulated system whose histories satisfy it.
 #[derive(Clone, Copy)]
 enum Subject {
-    Registers { id: &'static str, memory: Memory },
+    Registers {
+        id: &'static str,
+        memory: Memory,
+    },
     /// Timed reads and writes of a sequentially consistent memory.
     Timed,
-    Transactions { level: Level, store: Store, anomaly: Anomaly },
+    Transactions {
+        level: Level,
+        store: Store,
+        anomaly: Anomaly,
+    },
 }
 
 const SUBJECTS: [Subject; 18] = [
@@ -149,7 +156,10 @@ impl Subject {
             _ => {
                 let valid = self.history(operations);
                 Box::new((0..MAX_SEEDS).map(move |seed| {
-                    plant(&valid, &PlantOptions { seed, distance: 10_000, ..PlantOptions::default() })
+                    plant(
+                        &valid,
+                        &PlantOptions { seed, distance: 10_000, ..PlantOptions::default() },
+                    )
                 }))
             }
         }
@@ -224,7 +234,8 @@ fn timed(workload: &Workload) -> History {
     let mut returned = vec![-1; sessions];
     let mut state = 1_u64;
     let mut draw = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as i64 % 200
     };
     for (at, event) in events.iter().enumerate() {

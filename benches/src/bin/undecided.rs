@@ -263,7 +263,9 @@ fn kinds() -> Vec<Kind> {
         kinds.push(Kind {
             name: format!("tangled: {cells} pairs of writers, {cycles} cycles of versions"),
             order: ClientOrder::Session,
-            histories: Box::new(move |seed| vec![tangled(seed, cells, cycles / 4, Cycle::Versions)]),
+            histories: Box::new(move |seed| {
+                vec![tangled(seed, cells, cycles / 4, Cycle::Versions)]
+            }),
         });
     }
     kinds

@@ -427,8 +427,7 @@ impl<'p, 't> Saturation<'p, 't> {
                 continue;
             }
             let after_reader = graph.future_of(reader);
-            let after_source =
-                (source != INITIAL).then(|| graph.future_of(graph.commit(source)));
+            let after_source = (source != INITIAL).then(|| graph.future_of(graph.commit(source)));
             let first_link = self.fresh.len();
             let of_source = match source {
                 INITIAL => (u32::MAX, u32::MAX),
