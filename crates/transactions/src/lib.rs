@@ -12,7 +12,7 @@
 //!   this crate.
 //! - **Completeness.** `rc`, `ra` and `tcc` are always decided. `psi`, `pc`, `si` and `ser` are
 //!   decided by a search that is exponential in the worst case and stops when its budget is used
-//! up.
+//!   up.
 //! - **Choices.** If a register value was written more than once, a level holds if it holds for
 //!   some choice of the write that each read took it from. Lists must not repeat values.
 //!
