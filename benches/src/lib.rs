@@ -17,6 +17,9 @@
 //! - `galera` redoes the thesis's experiment on Galera (section 3.3.4).
 //! - `recorder` measures the cost of recording for the clients of a database.
 //! - `growth` measures the scaling of SC, TSO, wSC and wTSO.
+//! - `isolation` measures the deciders of isolation levels on large histories.
+//! - `certified` compares the times of deciding and certifying, for all models and levels.
+//! - `undecided` counts the histories on which a search for an isolation level ends undecided.
 //!
 //! The modules: `datalog` writes the thesis's encodings, `clingo` runs them, `logs` finds
 //! Porcupine's logs, `measure` times our deciders, `plain` decides SC and TSO without saturation,

@@ -169,7 +169,14 @@ impl<'a> Replayed<'a> {
         let between = &self.writes.writes[start as usize..self.place[read.index()] as usize];
         let sessions = self.wr.history.session_count();
         let bad = if between.len() <= WRITES_PER_SESSION * sessions {
-            between.iter().copied().find(|&last| self.holds(read, last) && is_bad(source, last))
+            let history = self.wr.history;
+            let own = history.session_of(read);
+            let row = &self.rows[self.row[read.index()] as usize * sessions..][..sessions];
+            let is_known = |write: OpId| {
+                let session = history.session_of(write);
+                write.0 < if session == own { read.0 } else { row[session.index()] }
+            };
+            between.iter().copied().find(|&last| is_known(last) && is_bad(source, last))
         } else {
             let known =
                 |session| self.writes.last_of(self.wr, key, session, self.bound(read, session));

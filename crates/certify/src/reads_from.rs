@@ -291,7 +291,8 @@ impl<'a> ReadsFrom<'a> {
     /// it.
     #[inline]
     pub(crate) fn counts(&self, op: OpId) -> bool {
-        self.history.is_certain(op)
+        self.readers.is_empty()
+            || self.history.is_certain(op)
             || (self.readers[self.counted_as(op)] > 0
                 && (self.transactions.is_none() || self.history.writes(op).is_some()))
     }

@@ -8,7 +8,7 @@
 //!
 //! Cost: linear in the length of the orders. Threads share the orders of CM.
 
-use consistory_history::{OpId, SessionId};
+use consistory_history::{KeyId, OpId, SessionId};
 use consistory_work::side_by_side;
 
 use crate::limits::Limits;
@@ -20,7 +20,7 @@ const ORDERS_PER_THREAD: usize = 8;
 
 /// Checks an order for SC.
 pub(crate) fn all(wr: &ReadsFrom<'_>, order: &[OpId], limits: Limits<'_>) -> Result<(), Rejection> {
-    Replay::new(wr).run(order, None, "order", limits)
+    Replay::new(wr, &written_keys(wr)).run(order, None, "order", limits)
 }
 
 /// Checks the orders of all sessions for CM.
@@ -38,10 +38,15 @@ pub(crate) fn sessions(
         }
     }
     // Each piece takes every `pieces`-th session; if there are few sessions, each order is a piece
-    // by itself.
-    let pieces = history.session_count().min(ORDERS_PER_THREAD * limits.0.jobs.max(1));
+    // by itself. One thread needs no pieces.
+    let pieces = match limits.0.jobs {
+        0 | 1 => 1,
+        jobs => history.session_count().min(ORDERS_PER_THREAD * jobs),
+    };
+    limits.reserve::<u32>(history.len())?;
+    let written = written_keys(wr);
     let replayed = side_by_side(pieces, limits.0.jobs, |piece| {
-        let mut replay = Replay::new(wr);
+        let mut replay = Replay::new(wr, &written);
         for session in history.sessions().skip(piece).step_by(pieces) {
             let part = format!("orders.{}", history.session_name(session));
             let order = order_of[session.index()].unwrap_or_default();
@@ -52,18 +57,29 @@ pub(crate) fn sessions(
     replayed.into_iter().collect()
 }
 
+/// In place of a key, for an operation that writes none.
+const NO_KEY: u32 = u32::MAX;
+
+/// Collects the key that each operation writes, or [`NO_KEY`]: CM replays most operations once per
+/// session.
+fn written_keys(wr: &ReadsFrom<'_>) -> Vec<u32> {
+    wr.history.ops().map(|op| wr.writes(op).map_or(NO_KEY, |key| key.0)).collect()
+}
+
 /// State of a replay.
 struct Replay<'a> {
     wr: &'a ReadsFrom<'a>,
+    /// Key that each operation writes, or [`NO_KEY`].
+    written: &'a [u32],
     cursor: Cursor<'a>,
     /// Last write of each key.
     last: Vec<OpId>,
 }
 
 impl<'a> Replay<'a> {
-    fn new(wr: &'a ReadsFrom<'a>) -> Self {
+    fn new(wr: &'a ReadsFrom<'a>, written: &'a [u32]) -> Self {
         let last = wr.history.keys().map(|key| wr.history.initial_write(key)).collect();
-        Replay { wr, cursor: Cursor::new(wr), last }
+        Replay { wr, written, cursor: Cursor::new(wr), last }
     }
 
     /// Replays an order and then returns to the start. With a session, the order must contain all
@@ -80,8 +96,8 @@ impl<'a> Replay<'a> {
         for (i, &op) in order.iter().enumerate() {
             limits.step(i)?;
             self.cursor.take(op, part, i)?;
-            if let Some(write) = wr.source(op)
-                && session.is_none_or(|session| session == history.session_of(op))
+            if session.is_none_or(|session| session == history.session_of(op))
+                && let Some(write) = wr.source(op)
                 && let Some(key) = wr.reads(op)
                 && self.last[key.index()] != write
             {
@@ -91,8 +107,9 @@ impl<'a> Replay<'a> {
                     last: name(history, self.last[key.index()]),
                 });
             }
-            if let Some(key) = wr.writes(op) {
-                self.last[key.index()] = op;
+            let key = self.written[op.index()];
+            if key != NO_KEY {
+                self.last[key as usize] = op;
             }
         }
         match session {
@@ -111,14 +128,15 @@ impl<'a> Replay<'a> {
     fn reset(&mut self, order: &[OpId]) {
         let history = self.wr.history;
         if order.len() > self.last.len() + self.cursor.next.len() {
-            *self = Replay::new(self.wr);
+            *self = Replay::new(self.wr, self.written);
             return;
         }
         for &op in order {
             let session = history.session_of(op).index();
             self.cursor.next[session] = self.cursor.first[session];
-            if let Some(key) = self.wr.writes(op) {
-                self.last[key.index()] = history.initial_write(key);
+            let key = self.written[op.index()];
+            if key != NO_KEY {
+                self.last[key as usize] = history.initial_write(KeyId(key));
             }
         }
     }

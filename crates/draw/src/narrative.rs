@@ -46,7 +46,8 @@ pub(crate) fn explain_registers(
     let model = clean(model, 60);
     match judgement {
         Judgement::Consistent(certificate) => {
-            format!("The history satisfies {model}: {}.\n", shown_by(history, &model, certificate))
+            let listed = listed_order(history, certificate);
+            format!("The history satisfies {model}: {}{listed}.\n", shown_by(&model, certificate))
         }
         Judgement::Violation { pattern, certificate } => {
             let mut out =
@@ -133,8 +134,19 @@ fn meaning(pattern: &Pattern, certificate: &Certificate) -> String {
     format!("{pattern}: {words}.")
 }
 
+/// Lists the operations of a short order that proves consistency, as `, namely t0:0 w(x,1)`.
+fn listed_order(history: &History, certificate: &Certificate) -> String {
+    match certificate {
+        Certificate::Order { order, .. } if (2..=MAX_SHOWN_ORDER).contains(&order.len()) => {
+            let listed: Vec<String> = order.iter().map(|&op| quoted(history, op)).collect();
+            format!(", namely {}", listed.join(", "))
+        }
+        _ => String::new(),
+    }
+}
+
 /// Describes what a certificate of consistency proves.
-pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate) -> String {
+pub(crate) fn shown_by(model: &str, certificate: &Certificate) -> String {
     let (words, wr) = match certificate {
         Certificate::Order { order, wr } => {
             let operations = match order.len() {
@@ -150,12 +162,7 @@ pub(crate) fn shown_by(history: &History, model: &str, certificate: &Certificate
                 "cc" => "that respects every session's order and puts each write before its reads",
                 _ => "that meets the model's conditions",
             };
-            let mut words = format!("there is an order of {operations} {property}");
-            if (2..=MAX_SHOWN_ORDER).contains(&order.len()) {
-                let listed: Vec<String> = order.iter().map(|&op| quoted(history, op)).collect();
-                words = format!("{words}, namely {}", listed.join(", "));
-            }
-            (words, wr)
+            (format!("there is an order of {operations} {property}"), wr)
         }
         Certificate::SessionOrders { orders, wr } => {
             let words = format!(

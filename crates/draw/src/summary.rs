@@ -20,10 +20,7 @@ pub(crate) fn explain_registers_line(
 ) -> String {
     let line = match judgement {
         Judgement::Consistent(certificate) => {
-            let shown = shown_by(history, model, certificate);
-            // An order is not written out, because there is only one line.
-            let shown = shown.split(", namely ").next().unwrap_or_default();
-            format!("consistent: {shown}")
+            format!("consistent: {}", shown_by(model, certificate))
         }
         Judgement::Violation { pattern, certificate } => {
             let name = clean(pattern.as_str(), 60);

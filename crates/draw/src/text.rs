@@ -18,6 +18,10 @@ const MAX_DETAIL_COLUMNS: usize = 200;
 /// Makes `text` one line of at most `longest` columns: control characters and those that change the
 /// direction of writing are escaped, and a text that is too long ends with an ellipsis.
 pub(crate) fn clean(text: &str, longest: usize) -> String {
+    // Most texts are printable ASCII and short.
+    if text.len() <= longest && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut out = String::new();
     let mut columns = 0;
     for c in text.chars() {

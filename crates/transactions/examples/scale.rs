@@ -1,4 +1,5 @@
-//! Times the deciders and the checker on generated histories: operations, sessions, keys, skew, stale.
+//! Times the deciders and the checker on generated histories (operations, sessions, keys, skew, stale)
+//! or on the history in a file.
 
 use std::time::Instant;
 
@@ -96,11 +97,18 @@ fn generate(
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |i: usize, or: usize| args.get(i).map_or(or, |a| a.parse().unwrap());
-    let (ops, sessions, keys) = (number(0, 100_000), number(1, 20), number(2, 1_000));
-    let has = |word: &str| args.iter().skip(3).any(|a| a == word);
-    let history = generate(ops, sessions, keys, has("zipf"), has("snapshots"), has("plant"));
+    let has = |word: &str| args.iter().skip(1).any(|a| a == word);
+    let is_file = args.first().is_some_and(|first| first.parse::<usize>().is_err());
+    let history = if is_file {
+        let path = std::path::PathBuf::from(&args[0]);
+        let mut histories = consistory_formats::read(&consistory_formats::Input::File(path), None);
+        histories.next().expect("a history").expect("a readable file")
+    } else {
+        let (ops, sessions, keys) = (number(0, 100_000), number(1, 20), number(2, 1_000));
+        generate(ops, sessions, keys, has("zipf"), has("snapshots"), has("plant"))
+    };
     let order = if has("none") { ClientOrder::None } else { ClientOrder::Session };
-    let levels: Vec<Level> = args.iter().skip(3).filter_map(|a| Level::find(a)).collect();
+    let levels: Vec<Level> = args.iter().skip(1).filter_map(|a| Level::find(a)).collect();
     let levels = if levels.is_empty() {
         vec![Level::Causal, Level::Serializable, Level::Snapshot]
     } else {

@@ -3,11 +3,12 @@
 //! At `psi` a transaction reads from a snapshot that need not be a prefix of the commit order, so
 //! events cannot be scheduled along one line. Instead the forced edges are extended to any order,
 //! the versions of each key are taken in that order, and each read is checked against the writers
-//! that its transaction then knows. The first read that knows a later version names the pair of
-//! writers whose order was a wrong guess.
+//! that its transaction then knows. A read that knows a later version names a pair of writers whose
+//! order was a wrong guess; one extension names many such pairs.
 
 use consistory_history::KeyId;
 use consistory_verdict::{Budget, Stopped};
+use rustc_hash::FxHashSet;
 
 use crate::graph::{Graph, Link, Sorted, Why};
 use crate::search::are_ordered;
@@ -17,9 +18,12 @@ use crate::view::{INITIAL, OPEN};
 pub(crate) enum Extended {
     /// All events, in an order whose versions satisfy `psi`.
     Complete(Vec<u32>),
-    /// The versions of a key should be in this order instead.
-    Conflict { key: KeyId, first: u32, second: u32 },
+    /// Versions of these keys should be in the given orders instead.
+    Conflicts(Vec<(KeyId, [u32; 2])>),
 }
+
+/// Largest number of conflicts that one extension reports.
+const MAX_CONFLICTS: usize = 256;
 
 /// Extends a closed graph of `psi`.
 pub(crate) fn extend(graph: &Graph<'_, '_>, budget: &Budget) -> Result<Extended, Stopped> {
@@ -46,6 +50,8 @@ pub(crate) fn extend(graph: &Graph<'_, '_>, budget: &Budget) -> Result<Extended,
     let sorted = extended.sort(budget)?;
     debug_assert_eq!(sorted, Sorted::Acyclic, "versions were taken along an extension");
     extended.sweep_past(budget)?;
+    let mut conflicts: Vec<(KeyId, [u32; 2])> = Vec::new();
+    let mut paired = FxHashSet::default();
     for node in 0..problem.tx.len() as u32 {
         let knows = extended.past_of(extended.snapshot(node));
         for read in problem.tx.reads_of(node) {
@@ -68,9 +74,19 @@ pub(crate) fn extend(graph: &Graph<'_, '_>, budget: &Budget) -> Result<Extended,
                     }
                     if !are_ordered(graph, source, writer) {
                         // The version order places the source before a known writer, which was a
-                        // guess.
-                        return Ok(Extended::Conflict { key, first: writer, second: source });
+                        // guess. A pair is reported once, in one order.
+                        let pair = (key, writer.min(source), writer.max(source));
+                        if paired.insert(pair) {
+                            conflicts.push((key, [writer, source]));
+                        }
+                        if conflicts.len() == MAX_CONFLICTS {
+                            return Ok(Extended::Conflicts(conflicts));
+                        }
+                        continue;
                     }
+                }
+                if !conflicts.is_empty() {
+                    continue;
                 }
                 // The reader knows the writer through a guess.
                 let is_known = |node: u32| {
@@ -78,9 +94,12 @@ pub(crate) fn extend(graph: &Graph<'_, '_>, budget: &Budget) -> Result<Extended,
                 };
                 let guess = guesses.iter().find(|&&(_, _, second)| is_known(second));
                 let &(key, first, second) = guess.expect("a closed graph does not know it itself");
-                return Ok(Extended::Conflict { key, first: second, second: first });
+                return Ok(Extended::Conflicts(vec![(key, [second, first])]));
             }
         }
     }
-    Ok(Extended::Complete(extended.order))
+    Ok(match conflicts.is_empty() {
+        true => Extended::Complete(extended.order),
+        false => Extended::Conflicts(conflicts),
+    })
 }

@@ -106,7 +106,7 @@ pub(crate) enum Sorted {
 impl<'p, 't> Graph<'p, 't> {
     /// Builds the graph of sessions, reads-from, real time and the version orders of lists.
     pub(crate) fn new(problem: &'p Problem<'t>, shape: Shape) -> Self {
-        let events = problem.tx.len() as u32 * shape.events();
+        let events = (problem.tx.len() as u32) << shape.shift();
         let mut graph = Graph {
             problem,
             shape,
@@ -171,25 +171,25 @@ impl<'p, 't> Graph<'p, 't> {
     /// Returns the event at which a transaction reads.
     #[inline]
     pub(crate) fn snapshot(&self, node: u32) -> u32 {
-        node * self.shape.events()
+        node << self.shape.shift()
     }
 
     /// Returns the event at which a transaction writes.
     #[inline]
     pub(crate) fn commit(&self, node: u32) -> u32 {
-        node * self.shape.events() + self.shape.events() - 1
+        ((node + 1) << self.shape.shift()) - 1
     }
 
     /// Returns the transaction of an event, or `None` for a moment of real time.
     #[inline]
     pub(crate) fn node(&self, event: u32) -> Option<u32> {
-        (event < self.first_moment).then(|| event / self.shape.events())
+        (event < self.first_moment).then(|| event >> self.shape.shift())
     }
 
     /// Returns the position of a commit in its chain.
     #[inline]
     pub(crate) fn commit_place(&self, node: u32) -> u32 {
-        (self.problem.place_of[node as usize] + 1) * self.shape.events() - 1
+        ((self.problem.place_of[node as usize] + 1) << self.shape.shift()) - 1
     }
 
     /// Counts the events.
@@ -201,8 +201,9 @@ impl<'p, 't> Graph<'p, 't> {
     pub(crate) fn spot(&self, event: u32) -> (u32, u32) {
         match self.node(event) {
             Some(node) => {
-                let within = event % self.shape.events();
-                let place = self.problem.place_of[node as usize] * self.shape.events() + within;
+                let shift = self.shape.shift();
+                let within = event - (node << shift);
+                let place = (self.problem.place_of[node as usize] << shift) + within;
                 (self.problem.chain_of[node as usize], place)
             }
             None => (self.width as u32 - 1, event - self.first_moment),
@@ -214,15 +215,16 @@ impl<'p, 't> Graph<'p, 't> {
         if chain as usize >= self.problem.chain_count() {
             return (place < self.moments).then(|| self.first_moment + place);
         }
-        let events = self.shape.events();
-        let member = self.problem.members(chain).get((place / events) as usize);
-        member.map(|&node| node * events + place % events)
+        let shift = self.shape.shift();
+        let within = place - (place >> shift << shift);
+        let member = self.problem.members(chain).get((place >> shift) as usize);
+        member.map(|&node| (node << shift) + within)
     }
 
     /// Returns the event right before another in its chain.
     pub(crate) fn predecessor(&self, event: u32) -> Option<u32> {
         match self.node(event) {
-            Some(_) if event % self.shape.events() == 1 => Some(event - 1),
+            Some(node) if event > self.snapshot(node) => Some(event - 1),
             Some(node) => {
                 let place = self.problem.place_of[node as usize];
                 let members = self.problem.members(self.problem.chain_of[node as usize]);
@@ -413,12 +415,12 @@ impl<'p, 't> Graph<'p, 't> {
 }
 
 impl Shape {
-    /// Returns the number of events of a transaction.
+    /// Returns the binary logarithm of the number of events of a transaction.
     #[inline]
-    pub(crate) fn events(self) -> u32 {
+    pub(crate) fn shift(self) -> u32 {
         match self {
-            Shape::Whole => 1,
-            Shape::Split => 2,
+            Shape::Whole => 0,
+            Shape::Split => 1,
         }
     }
 }

@@ -352,7 +352,7 @@ impl<'p, 't> Saturation<'p, 't> {
             return None;
         }
         let problem = self.graph.problem;
-        let events = self.graph.shape.events();
+        let shift = self.graph.shape.shift();
         let own = (problem.chain_of[node as usize], problem.place_of[node as usize]);
         let mut overwritten = None;
         for read in problem.tx.reads_of(node) {
@@ -364,6 +364,7 @@ impl<'p, 't> Saturation<'p, 't> {
             }
             let read = read as u32;
             let target = if source == INITIAL { 0 } else { self.version_target(source) };
+            let known_at_target = (source != INITIAL).then(|| graph.past_of(target));
             let first = self.fresh.len();
             let key = problem.key_of(read);
             let cursors = &mut self.cursors.known[problem.group_range(key)];
@@ -373,15 +374,12 @@ impl<'p, 't> Saturation<'p, 't> {
                     continue;
                 }
                 let known = knows[chain];
-                let before = match source {
-                    INITIAL => 0,
-                    _ => graph.past_of(target)[chain],
-                };
+                let before = known_at_target.map_or(0, |row| row[chain]);
                 if known <= before {
                     continue;
                 }
                 // Commits before `known` belong to members before this position.
-                cursor.seek(problem, group, known / events);
+                cursor.seek(problem, group, known >> shift);
                 let mut last = cursor.before;
                 let mut index = cursor.count;
                 if group.chain == own.0 && last == own.1 + 1 {
@@ -390,7 +388,7 @@ impl<'p, 't> Saturation<'p, 't> {
                     let places = problem.writer_places(group);
                     last = index.checked_sub(1).map_or(0, |i| places[i as usize] + 1);
                 }
-                if last * events <= before {
+                if last << shift <= before {
                     continue;
                 }
                 let writer = problem.writers(group)[index as usize - 1];
@@ -412,7 +410,7 @@ impl<'p, 't> Saturation<'p, 't> {
     fn derive_overwrites(&mut self, node: u32) {
         let problem = self.graph.problem;
         let reader = self.graph.snapshot(node);
-        let events = self.graph.shape.events();
+        let shift = self.graph.shape.shift();
         for read in problem.tx.reads_of(node) {
             let graph = &self.graph;
             let source = problem.sources[read];
@@ -429,6 +427,7 @@ impl<'p, 't> Saturation<'p, 't> {
                 continue;
             }
             let after_reader = graph.future_of(reader);
+            let after_source = (source != INITIAL).then(|| graph.future_of(graph.commit(source)));
             let first_link = self.fresh.len();
             let of_source = match source {
                 INITIAL => (u32::MAX, u32::MAX),
@@ -441,15 +440,12 @@ impl<'p, 't> Saturation<'p, 't> {
                 if !has_changed(changed, chain) {
                     continue;
                 }
-                let after = match source {
-                    INITIAL => 0,
-                    _ => graph.future_of(graph.commit(source))[chain],
-                };
+                let after = after_source.map_or(0, |row| row[chain]);
                 if after >= after_reader[chain] {
                     continue;
                 }
                 // Commits at or after `after` belong to members from this position on.
-                cursor.seek(problem, group, after / events);
+                cursor.seek(problem, group, after >> shift);
                 let mut index = cursor.count as usize;
                 let mut place = cursor.next;
                 if group.chain == of_source.0 && place == of_source.1 {
@@ -457,8 +453,8 @@ impl<'p, 't> Saturation<'p, 't> {
                     let places = problem.writer_places(group);
                     place = places.get(index).copied().unwrap_or(u32::MAX);
                 }
-                // The commit is at `(place + 1) * events - 1`.
-                if place >= after_reader[chain] / events {
+                // The commit is at `((place + 1) << shift) - 1`.
+                if place >= after_reader[chain] >> shift {
                     continue;
                 }
                 let writer = problem.writers(group)[index];
@@ -475,7 +471,7 @@ impl<'p, 't> Saturation<'p, 't> {
     fn derive_writers(&mut self, node: u32) {
         let problem = self.graph.problem;
         let (snapshot, commit) = (self.graph.snapshot(node), self.graph.commit(node));
-        let events = self.graph.shape.events();
+        let shift = self.graph.shape.shift();
         let changed = self.graph.future.changed[snapshot as usize];
         if changed == 0 {
             return;
@@ -492,8 +488,8 @@ impl<'p, 't> Saturation<'p, 't> {
                 if after == u32::MAX || !has_changed(changed, chain) {
                     continue;
                 }
-                cursor.seek(problem, group, after / events);
-                if cursor.next == u32::MAX || cursor.next * events >= after_commit[chain] {
+                cursor.seek(problem, group, after >> shift);
+                if cursor.next == u32::MAX || cursor.next << shift >= after_commit[chain] {
                     continue;
                 }
                 let writer = problem.writers(group)[cursor.count as usize];

@@ -66,8 +66,9 @@ pub(crate) enum Scheduled {
 pub(crate) struct Patience {
     /// Largest number of successive conflicts without progress.
     pub(crate) conflicts: usize,
-    /// Largest total number of conflicts per scheduled event, in addition to the limit above.
-    pub(crate) conflicts_per_event: usize,
+    /// Largest total number of conflicts: a constant, and a number per scheduled event.
+    pub(crate) base: usize,
+    pub(crate) per_event: usize,
 }
 
 /// Schedules the events of a saturated graph.
@@ -95,8 +96,8 @@ pub(crate) fn schedule(
         };
         let turned: Vec<Guess> =
             guesses.extract_if(.., |guess| schedule.age(guess) == newest).collect();
-        let most = patience.conflicts_per_event.saturating_mul(farthest);
-        if conflicts == patience.conflicts || all - patience.conflicts.min(all) > most {
+        let most = patience.per_event.saturating_mul(farthest).saturating_add(patience.base);
+        if conflicts == patience.conflicts || all > most {
             let Guess { key, first, second, .. } = turned[0];
             return Ok(Scheduled::Stuck { key, first, second });
         }
@@ -258,7 +259,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
             // session.
             let rank = match self.graph.node(event) {
                 None => 0,
-                Some(_) if event % self.graph.shape.events() == 1 => 0,
+                Some(node) if event > self.graph.snapshot(node) => 0,
                 Some(node) => self.rank[node as usize] + 1,
             };
             self.ready.push(Reverse((rank, event)));
@@ -298,7 +299,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         kept.dedup();
         let graph = self.graph;
         let cost = |&event: &u32| {
-            let node = event / graph.shape.events();
+            let node = event >> graph.shape.shift();
             let reads = graph.problem.tx.reads_of(node);
             let is_awaited =
                 |&slot: &u32| slot != NONE && !self.waiting_version[slot as usize].is_empty();
@@ -316,7 +317,7 @@ impl<'s, 'p, 't> Schedule<'s, 'p, 't> {
         let best = kept.iter().copied().min_by_key(cost);
         if let Some(best) = best {
             kept.retain(|&event| event != best);
-            let node = best / graph.shape.events();
+            let node = best >> graph.shape.shift();
             self.taken_early[node as usize] = true;
         }
         self.reluctant = kept;

@@ -26,11 +26,21 @@ use crate::schedule::{Patience, Scheduled, schedule};
 /// the schedule learns the other ones where it needs them.
 const FIRST_ROUNDS: usize = 2;
 const FIRST_SCHEDULES: usize = 2;
-const FIRST_PATIENCE: Patience = Patience { conflicts: 2_000, conflicts_per_event: 1 };
+const FIRST_PATIENCE: Patience = Patience { conflicts: 2_000, base: 2_000, per_event: 1 };
+
+/// Number of events that allow the first schedules one more successive conflict, if that is more than
+/// the limit above: completing the saturation of a large history takes longer than these conflicts.
+const EVENTS_PER_CONFLICT: usize = 20;
 
 /// Limits of a schedule along all forced edges, and of one inside cases.
-const PATIENCE: Patience = Patience { conflicts: 10_000, conflicts_per_event: usize::MAX };
-const PATIENCE_IN_CASES: Patience = Patience { conflicts: 1_000, conflicts_per_event: usize::MAX };
+const PATIENCE: Patience = Patience { conflicts: 10_000, base: usize::MAX, per_event: usize::MAX };
+const PATIENCE_IN_CASES: Patience =
+    Patience { conflicts: 1_000, base: usize::MAX, per_event: usize::MAX };
+
+/// Number of failed extensions for `psi` after which `si` is tried, which implies it and is often
+/// decided sooner; and the share of the budget for that.
+const EXTENSIONS_BEFORE_SNAPSHOTS: usize = 4;
+const SNAPSHOTS_BUDGET_SHARE: u32 = 3;
 
 /// A commit order of nodes, with the lengths of snapshots for `pc` and `si`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,14 +75,18 @@ pub(crate) fn decide(
     let mut saturation = Saturation::new(problem, level);
     let mut cases: Vec<Case> = Vec::new();
     let mut found = None;
+    let mut failed_extensions = 0;
     if level != Level::ParallelSnapshot {
+        let by_size = saturation.graph.events() / EVENTS_PER_CONFLICT;
+        let patience =
+            Patience { conflicts: FIRST_PATIENCE.conflicts.max(by_size), ..FIRST_PATIENCE };
         for _ in 0..FIRST_SCHEDULES {
             let saturated = saturation.run_rounds(FIRST_ROUNDS, budget)?;
             if saturated != Saturated::Unfinished {
                 found = Some(saturated);
                 break;
             }
-            if let Scheduled::Complete(events) = schedule(&saturation, FIRST_PATIENCE, budget)? {
+            if let Scheduled::Complete(events) = schedule(&saturation, patience, budget)? {
                 return Ok(Decision::Consistent(commit_order(&saturation.graph, &events)));
             }
         }
@@ -84,19 +98,28 @@ pub(crate) fn decide(
         };
         if found == Saturated::Closed {
             let patience = if cases.is_empty() { PATIENCE } else { PATIENCE_IN_CASES };
-            match attempt(&saturation, patience, budget)? {
+            let open = match attempt(&saturation, patience, budget)? {
                 Attempt::Done(order) => return Ok(Decision::Consistent(order)),
-                Attempt::Open { key, pair } => {
-                    cases.push(Case {
-                        links: saturation.graph.links.len(),
-                        rounds: saturation.rounds.len(),
-                        key,
-                        pair,
-                        first: None,
-                    });
-                    let [first, second] = pair;
-                    saturation.push_version(first, second, Why::Assumed { key });
+                Attempt::Open(open) => open,
+            };
+            if level == Level::ParallelSnapshot {
+                failed_extensions += 1;
+                if failed_extensions == EXTENSIONS_BEFORE_SNAPSHOTS
+                    && let Some(order) = by_snapshot_isolation(problem, budget)
+                {
+                    return Ok(Decision::Consistent(order));
                 }
+            }
+            for (key, pair) in open {
+                cases.push(Case {
+                    links: saturation.graph.links.len(),
+                    rounds: saturation.rounds.len(),
+                    key,
+                    pair,
+                    first: None,
+                });
+                let [first, second] = pair;
+                saturation.push_version(first, second, Why::Assumed { key });
             }
             continue;
         }
@@ -134,13 +157,24 @@ pub(crate) fn decide(
     }
 }
 
-enum Attempt {
-    Done(CommitOrder),
-    Open { key: KeyId, pair: [u32; 2] },
+/// Finds a commit order of `psi` as one of `si`, which implies it.
+fn by_snapshot_isolation(problem: &Problem<'_>, budget: &Budget) -> Option<CommitOrder> {
+    match decide(problem, Level::Snapshot, &budget.share(SNAPSHOTS_BUDGET_SHARE)) {
+        Ok(Decision::Consistent(CommitOrder { order, .. })) => {
+            Some(CommitOrder { order, snapshots: Vec::new() })
+        }
+        _ => None,
+    }
 }
 
-/// Tries to find a commit order of a closed saturation; if that fails, returns two versions to
-/// split on, the more promising order first.
+enum Attempt {
+    Done(CommitOrder),
+    /// Pairs of versions to split on.
+    Open(Vec<(KeyId, [u32; 2])>),
+}
+
+/// Tries to find a commit order of a closed saturation; if that fails, returns pairs of versions to
+/// split on, each in the more promising order.
 fn attempt(
     saturation: &Saturation<'_, '_>,
     patience: Patience,
@@ -150,25 +184,23 @@ fn attempt(
     if saturation.level == Level::ParallelSnapshot {
         return Ok(match extend(graph, budget)? {
             Extended::Complete(events) => Attempt::Done(commit_order(graph, &events)),
-            Extended::Conflict { key, first, second } => {
-                Attempt::Open { key, pair: [first, second] }
-            }
+            Extended::Conflicts(conflicts) => Attempt::Open(conflicts),
         });
     }
     match schedule(saturation, patience, budget)? {
         Scheduled::Complete(events) => return Ok(Attempt::Done(commit_order(graph, &events))),
         Scheduled::Stuck { key, first, second } => {
-            return Ok(Attempt::Open { key, pair: [second, first] });
+            return Ok(Attempt::Open(vec![(key, [second, first])]));
         }
         // The first order of each pair was refuted, so its case is closed at once.
         Scheduled::Refuted(pairs) => {
-            if let Some(&(key, pair)) = pairs.first() {
-                return Ok(Attempt::Open { key, pair });
+            if let Some(&pair) = pairs.first() {
+                return Ok(Attempt::Open(vec![pair]));
             }
         }
     }
     Ok(match open_pair(graph) {
-        Some((key, pair)) => Attempt::Open { key, pair },
+        Some(pair) => Attempt::Open(vec![pair]),
         None => Attempt::Done(commit_order(graph, &graph.order)),
     })
 }

@@ -155,3 +155,49 @@ fn damage_edges(edges: &mut Vec<Dependency>, history: &History, random: &mut Ran
         _ => damage_edges(&mut edge.because, history, random),
     }
 }
+
+/// Most reads of a list return a prefix of the longest one, which the checker has looked at already;
+/// a bad read among them is still told from the good ones.
+#[test]
+fn bad_reads_of_lists_are_told_from_good_ones() {
+    let cases = [
+        // The reader appended the last element later.
+        (
+            "t0: [ append(x,1) append(x,2) ]\n\
+             t1: [ r(x,[1,2,3]) ]\n\
+             t2: [ r(x,[1,2,3]) append(x,3) ]\n",
+            "t2:0",
+            BadRead::Future,
+        ),
+        // The list ends inside a transaction.
+        (
+            "t0: [ append(x,1) append(x,2) ]\nt1: [ r(x,[1,2]) ]\nt2: [ r(x,[1]) ]\n",
+            "t2:0",
+            BadRead::Intermediate,
+        ),
+        (
+            "t0: [ append(x,1) ] [ append(x,2) ]!\nt1: [ r(x,[1]) ]\nt2: [ r(x,[1,2]) ]\n",
+            "t2:0",
+            BadRead::Aborted,
+        ),
+        ("t0: [ append(x,1) ]\nt1: [ r(x,[1]) ]\nt2: [ r(x,[1,7]) ]\n", "t2:0", BadRead::ThinAir),
+    ];
+    for (text, bad, expected) in cases {
+        let history = consistory_formats::parse_str(text, Format::Hist, "lists").unwrap().remove(0);
+        for read in history.ops() {
+            for kind in [BadRead::Future, BadRead::Intermediate, BadRead::Aborted, BadRead::ThinAir]
+            {
+                let claim = TransactionCertificate::BadRead { kind, read, other: None };
+                let (order, verdict) = (ClientOrder::Session, Verdict::Violation);
+                let level = Level::ReadCommitted;
+                let accepted = certify_transactions(&history, level, order, verdict, &claim);
+                let is_true = history.reference(read).to_string() == bad && kind == expected;
+                assert_eq!(accepted.is_ok(), is_true, "{kind:?} {}\n{text}", read.0);
+            }
+        }
+        let rulings = judge(&history, ClientOrder::Session, &Level::ALL, &Budget::unlimited());
+        for ruling in rulings.unwrap() {
+            assert_eq!(proof(&ruling.judgement).0, Verdict::Violation, "{text}");
+        }
+    }
+}

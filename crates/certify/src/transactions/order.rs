@@ -199,11 +199,19 @@ impl<'v, 'h> Replay<'v, 'h> {
         }
         // Every append that a list shows was read.
         if view.units.iter().any(|unit| unit.fate == Fate::Indeterminate) {
+            let mut shown = vec![0; view.history.key_count()];
             for read in &self.reads {
-                if let Some((key, list)) = view.external_list(read.op) {
-                    let written = list.iter().filter_map(|element| view.appender(key, element));
-                    written.for_each(|written| counts[written.unit as usize] = true);
+                let Some((key, list)) = view.external_list(read.op) else { continue };
+                let longest = &mut shown[key.index()];
+                if let Some(length) = view.known_prefix(key, list) {
+                    *longest = length.max(*longest);
+                    continue;
                 }
+                let written = list.iter().filter_map(|element| view.appender(key, element));
+                written.for_each(|written| counts[written.unit as usize] = true);
+            }
+            for (key, length) in view.history.keys().zip(shown) {
+                view.known_appenders(key, length, |unit| counts[unit as usize] = true);
             }
         }
         for (unit, counts) in counts.into_iter().enumerate() {

@@ -1,5 +1,6 @@
 //! A history as transactions, derived from its operations alone.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value, ValueId};
@@ -99,8 +100,26 @@ pub(super) struct View<'h> {
     /// Last write of each key by each unit, and the index of each unit's first one.
     last: Vec<(KeyId, OpId)>,
     last_starts: Vec<u32>,
+    /// For each key the longest list that was looked at, to compare others with.
+    known: RefCell<Known<'h>>,
     /// The budget of the whole check.
     budget: Budget,
+}
+
+/// The longest list of each key of which every element was looked up: reads of a list mostly return
+/// prefixes of it.
+#[derive(Debug, Default)]
+struct Known<'h> {
+    lists: Vec<KnownList<'h>>,
+    /// Position of each append in the list of its key, or `u32::MAX`; empty without lists.
+    positions: Vec<u32>,
+}
+
+/// A list without an initial part, whose elements transactions appended that did not abort.
+#[derive(Clone, Debug, Default)]
+struct KnownList<'h> {
+    elements: &'h [Value],
+    writes: Vec<Written>,
 }
 
 /// Number of steps between two checks of the budget.
@@ -125,6 +144,7 @@ impl<'h> View<'h> {
             written: WrittenTable::default(),
             last: Vec::new(),
             last_starts: vec![0],
+            known: RefCell::default(),
         };
         let mut all = Vec::with_capacity(history.len() / 2);
         let mut seen = vec![u32::MAX; history.key_count()];
@@ -160,6 +180,11 @@ impl<'h> View<'h> {
         let mut lists = history.keys().filter(|&key| history.key_kind(key) == KeyKind::List);
         if lists.any(|key| view.written.has_repeated(key)) {
             return None;
+        }
+        if history.has_lists() {
+            let known = view.known.get_mut();
+            known.lists.resize(history.key_count(), KnownList::default());
+            known.positions.resize(history.len(), u32::MAX);
         }
         Some(view)
     }
@@ -288,6 +313,9 @@ impl<'h> View<'h> {
         own: &[ValueId],
     ) -> Result<Source, BadRead> {
         let external = self.external(value, own)?;
+        if let Some(source) = self.known_source(unit, key, external) {
+            return Ok(source);
+        }
         for element in self.after_initial(key, external) {
             self.appender(key, element).ok_or(BadRead::ThinAir).and_then(|written| {
                 match self.units[written.unit as usize].fate {
@@ -308,6 +336,63 @@ impl<'h> View<'h> {
                 Some(written) if written.is_last => Ok(Source::One(written.unit)),
                 _ => Err(BadRead::Intermediate),
             },
+        }
+    }
+
+    /// Finds the source of a list that is a prefix of the longest list known of its key, or extends it;
+    /// finds nothing if the list is anything else, or bad.
+    fn known_source(&self, unit: u32, key: KeyId, list: &'h [Value]) -> Option<Source> {
+        let last = list.len().checked_sub(1)?;
+        if !self.initial(key).is_empty() {
+            return None;
+        }
+        let mut known = self.known.borrow_mut();
+        let Known { lists, positions } = &mut *known;
+        let longest = lists.get_mut(key.index())?;
+        if list.len() <= longest.elements.len() {
+            if !longest.elements.starts_with(list) {
+                return None;
+            }
+        } else {
+            let rest = list.strip_prefix(longest.elements)?;
+            let found = rest.iter().map(|element| {
+                let written = self.appender(key, element)?;
+                let is_aborted = self.units[written.unit as usize].fate == Fate::Aborted;
+                (!is_aborted).then_some(written)
+            });
+            let found: Vec<Written> = found.collect::<Option<_>>()?;
+            for written in found {
+                let position = &mut positions[written.op.index()];
+                *position = (*position).min(longest.writes.len() as u32);
+                longest.writes.push(written);
+            }
+            longest.elements = list;
+        }
+        // What the transaction itself appended later is not in the list.
+        let mut ops = self.units[unit as usize].ops.clone();
+        if ops.any(|op| {
+            (positions[op as usize] as usize) <= last
+                && written_by(self.history, OpId(op)).is_some_and(|(written, _)| written == key)
+        }) {
+            return None;
+        }
+        let written = longest.writes[last];
+        written.is_last.then_some(Source::One(written.unit))
+    }
+
+    /// Returns how many elements of the longest list known of a key a list consists of, if it is a
+    /// prefix of it.
+    pub(super) fn known_prefix(&self, key: KeyId, list: &[Value]) -> Option<usize> {
+        let known = self.known.borrow();
+        let longest = known.lists.get(key.index())?;
+        longest.elements.starts_with(list).then_some(list.len())
+    }
+
+    /// Calls a function with the units that appended the first elements of the longest list known of
+    /// a key.
+    pub(super) fn known_appenders(&self, key: KeyId, count: usize, visit: impl FnMut(u32)) {
+        if let Some(longest) = self.known.borrow().lists.get(key.index()) {
+            longest.writes[..count].iter().map(|written| written.unit).for_each(visit);
         }
     }
 
