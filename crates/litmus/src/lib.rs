@@ -79,8 +79,8 @@ pub use executions::{
 /// The common language into which tests of instruction sets are translated.
 pub mod operations {
     pub use crate::executions::code::{
-        Binary, Code, Declared, Expr, Fetch, Op, Register, Tags, ThreadCode, Unary, Update,
-        UpdateResult, Width,
+        Binary, Code, Declared, Expr, Fetch, Op, Register, Reservation, Tags, ThreadCode, Unary,
+        Update, UpdateResult, Width,
     };
 }
 pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};

@@ -212,8 +212,7 @@ pub enum Op {
         /// Tags of the event.
         tags: Tags,
     },
-    /// Writes if the thread holds a reservation of the address, or fails; the status register
-    /// receives the result.
+    /// Writes if the thread holds a reservation, or fails; the status register receives the result.
     StoreExclusive {
         /// The address.
         address: Expr,
@@ -231,6 +230,8 @@ pub enum Op {
         failure: i64,
         /// Whether the status of a success depends on the value and address of the write.
         status_depends: bool,
+        /// The addresses that a reservation covers.
+        reservation: Reservation,
     },
     /// Reads and writes memory at once.
     Update {
@@ -300,6 +301,16 @@ pub enum Op {
     CloseControl,
     /// Drops the reservation.
     ClearExclusive,
+}
+
+/// Addresses to which a store exclusive may write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reservation {
+    /// Only the address of the load exclusive.
+    Address,
+    /// Any address, since a processor may reserve a larger region; the two are an update only if
+    /// their addresses are equal.
+    Region,
 }
 
 /// Value that an update stores in its register.

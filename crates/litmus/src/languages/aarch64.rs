@@ -3,7 +3,7 @@
 use super::cells::{Cell, split};
 use super::{Context, Translated, number};
 use crate::executions::code::{
-    Binary, Expr, Fetch, Op, Register, Unary, Update, UpdateResult, Width,
+    Binary, Expr, Fetch, Op, Register, Reservation, Unary, Update, UpdateResult, Width,
 };
 
 pub(crate) const TAGS: [&str; 32] = [
@@ -579,6 +579,7 @@ impl Translator<'_, '_> {
                 success: 0,
                 failure: 1,
                 status_depends: false,
+                reservation: Reservation::Region,
             });
             return Ok(true);
         }
@@ -650,7 +651,7 @@ impl Translator<'_, '_> {
         {
             let (expected, _) = self.source(get(0)?)?;
             let (new, _) = self.source(get(1)?)?;
-            (Update::CompareAndSwap { expected, new }, order, 0, true)
+            (Update::CompareAndSwap { expected, new }, order, 0, !Self::is_zero(get(0)?))
         } else if let Some(order) = stem.strip_prefix("SWP").and_then(orders) {
             let (new, _) = self.source(get(0)?)?;
             (Update::Swap(new), order, 1, !Self::is_zero(get(1)?))
