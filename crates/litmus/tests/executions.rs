@@ -70,6 +70,41 @@ fn an_address_is_found_in_what_the_thread_wrote_before() {
     }
 }
 
+/// An index counts elements, whatever their width.
+#[test]
+fn an_index_counts_elements() {
+    let test = read(
+        "AArch64 T\n{ uint16_t x[4]={1,2,3,4}; uint64_t y[2]={5,6}; 0:X0=x[2]; 0:X1=&y[1]; }\n \
+         P0 ;\n LDRH W2,[X0] ;\n LDR X3,[X1] ;\nlocations [0:X2; 0:X3;]",
+    );
+    let found = isa_outcomes(&test, &find_isa_model("sc").unwrap(), &options()).unwrap();
+    let states: Vec<_> = found.states.iter().map(|state| test.shown(state)).collect();
+    assert_eq!(format!("{states:?}"), r#"[[("0:X2", Number(3)), ("0:X3", Number(6))]]"#);
+}
+
+/// A store exclusive may succeed at another address only with the variant, on the command line or
+/// in the test.
+#[test]
+fn a_reservation_may_cover_a_region() {
+    let text = |header: &str| {
+        format!(
+            "AArch64 T\n{header}{{ 0:X0=x; 0:X2=y; }}\n P0 ;\n LDXR W1,[X0] ;\n MOV W3,#1 ;\n \
+             STXR W4,W3,[X2] ;\nexists (y=1)"
+        )
+    };
+    let allows = |test: &IsaTest| {
+        let model = find_isa_model("aarch64").unwrap();
+        is_reachable(test, &isa_outcomes(test, &model, &options()).unwrap())
+    };
+    let mut test = read(&text(""));
+    assert!(!allows(&test));
+    test.apply_variant("lkmmv2");
+    assert!(!allows(&test));
+    test.apply_variant("ConstrainedUnpredictable");
+    assert!(allows(&test));
+    assert!(allows(&read(&text("Variant=mixed,CU\n"))));
+}
+
 fn is_reachable(test: &IsaTest, found: &IsaOutcomes) -> bool {
     found.states.iter().any(|state| test.satisfies(state))
 }

@@ -134,7 +134,8 @@ pub(crate) struct OutcomesArgs {
     /// The bell file of the model [default: the file of the same name in its folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) bell: Option<PathBuf>,
-    /// Variants that a model tests for, such as lkmmv2.
+    /// Variants that a model tests for, such as lkmmv2; CU lets a store exclusive succeed at another
+    /// address than that of its load exclusive.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
     /// Largest number of times that a backward jump is followed.

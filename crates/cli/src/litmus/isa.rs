@@ -102,7 +102,8 @@ pub(super) fn run(
     models: &[IsaModel],
     args: &OutcomesArgs,
 ) -> Result<IsaRan, CliError> {
-    let test = read_isa_test(&path.display().to_string(), text)?;
+    let mut test = read_isa_test(&path.display().to_string(), text)?;
+    args.variant.iter().for_each(|name| test.apply_variant(name));
     let options = IsaOptions {
         unroll: args.unroll,
         condition_only: args.condition_only,

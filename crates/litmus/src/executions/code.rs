@@ -230,8 +230,6 @@ pub enum Op {
         failure: i64,
         /// Whether the status of a success depends on the value and address of the write.
         status_depends: bool,
-        /// The addresses that a reservation covers.
-        reservation: Reservation,
     },
     /// Reads and writes memory at once.
     Update {
@@ -303,16 +301,6 @@ pub enum Op {
     ClearExclusive,
 }
 
-/// Addresses to which a store exclusive may write.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reservation {
-    /// Only the address of the load exclusive.
-    Address,
-    /// Any address, since a processor may reserve a larger region; the two are an update only if
-    /// their addresses are equal.
-    Region,
-}
-
 /// Value that an update stores in its register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UpdateResult {
@@ -368,6 +356,25 @@ pub struct Declared {
 pub(crate) const FIRST_ADDRESS: i64 = 0x5a51_0000;
 pub(crate) const ADDRESS_STEP: i64 = 0x1_0000;
 
+/// Addresses to which a store exclusive may write.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Reservation {
+    /// Only the address of the load exclusive.
+    #[default]
+    Address,
+    /// Any address, since a processor may reserve a larger region; the two accesses are an update
+    /// only if their addresses are equal.
+    Region,
+}
+
+impl Reservation {
+    /// Returns what a variant of herd selects, if it concerns reservations.
+    pub(crate) fn of_variant(name: &str) -> Option<Self> {
+        let is_it = |known: &str| known.eq_ignore_ascii_case(name.trim());
+        ["CU", "ConstrainedUnpredictable"].iter().any(|known| is_it(known)).then_some(Self::Region)
+    }
+}
+
 /// A program in the common language.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
@@ -377,6 +384,8 @@ pub struct Code {
     pub locations: Vec<Declared>,
     /// Names of the tags that events carry.
     pub tags: Vec<String>,
+    /// Addresses to which a store exclusive may write.
+    pub reservation: Reservation,
 }
 
 impl Code {

@@ -1,6 +1,6 @@
 //! A test of an instruction set: its program, and a condition on its final states.
 
-use super::code::{Code, truncate};
+use super::code::{Code, Reservation, truncate};
 use super::search::IsaOutcomes;
 
 /// A test in herd's format.
@@ -128,6 +128,15 @@ pub(crate) enum Formula {
 }
 
 impl IsaTest {
+    /// Applies a variant of herd: `ConstrainedUnpredictable` (or `CU`) lets a store exclusive
+    /// succeed at another address than that of its load exclusive. Other variants concern models
+    /// and are ignored here.
+    pub fn apply_variant(&mut self, name: &str) {
+        if let Some(reservation) = Reservation::of_variant(name) {
+            self.code.reservation = reservation;
+        }
+    }
+
     /// Returns the program.
     pub fn code(&self) -> &Code {
         &self.code

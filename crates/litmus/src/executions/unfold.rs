@@ -248,7 +248,6 @@ impl Unfolder<'_> {
                     success,
                     failure,
                     status_depends,
-                    reservation,
                 } => {
                     let mut failed = state.clone();
                     failed.registers[usize::from(*status)] = (*failure, Sources::default());
@@ -258,7 +257,7 @@ impl Unfolder<'_> {
                     let Some((with, reserved, reserved_from)) = state.reserved else { return };
                     let is_update = reserved == address;
                     if !is_update {
-                        if *reservation == Reservation::Address {
+                        if self.code.reservation == Reservation::Address {
                             return;
                         }
                         if self.code.locate(address).is_none() {

@@ -3,7 +3,7 @@
 use super::cells::{Cell, split};
 use super::{Context, Translated, number};
 use crate::executions::code::{
-    Binary, Expr, Fetch, Op, Register, Reservation, Unary, Update, UpdateResult, Width,
+    Binary, Expr, Fetch, Op, Register, Unary, Update, UpdateResult, Width,
 };
 
 pub(crate) const TAGS: [&str; 32] = [
@@ -579,7 +579,6 @@ impl Translator<'_, '_> {
                 success: 0,
                 failure: 1,
                 status_depends: false,
-                reservation: Reservation::Region,
             });
             return Ok(true);
         }

@@ -2,7 +2,7 @@
 
 use super::cells::split;
 use super::{Context, Translated, number};
-use crate::executions::code::{Binary, Expr, Op, Register, Reservation, Unary, Width};
+use crate::executions::code::{Binary, Expr, Op, Register, Unary, Width};
 
 pub(crate) const TAGS: [&str; 6] = ["SYNC", "LWSYNC", "EIEIO", "ISYNC", "X", "EX"];
 
@@ -194,7 +194,6 @@ pub(crate) fn instruction(context: &mut Context<'_>, text: &str) -> Translated {
                 success: 2,
                 failure: 0,
                 status_depends: true,
-                reservation: Reservation::Address,
             });
         }
         _ => {}

@@ -3,7 +3,7 @@
 use super::cells::split;
 use super::{Context, Translated, number};
 use crate::executions::code::{
-    Binary, Expr, Fetch, Op, Register, Reservation, Unary, Update, UpdateResult, Width,
+    Binary, Expr, Fetch, Op, Register, Unary, Update, UpdateResult, Width,
 };
 
 pub(crate) const TAGS: [&str; 18] = [
@@ -200,7 +200,6 @@ pub(crate) fn instruction(context: &mut Context<'_>, text: &str) -> Translated {
                 success: 0,
                 failure: 1,
                 status_depends: true,
-                reservation: Reservation::Region,
             });
         }
         _ => {}
