@@ -117,6 +117,10 @@ pub(super) fn run(
         let options = IsaOptions { budget: options.budget.renewed(), ..options.clone() };
         let found = match isa_outcomes(&test, &model.model, &options) {
             Ok(found) => Ok(found),
+            // A model of another architecture has names that the test's lacks.
+            Err(IsaError::Model(_)) if find_isa_model(&model.id).is_some() => {
+                return Err(no_model(&model.id, path));
+            }
             Err(IsaError::Model(diagnostics)) => return Err(diagnostics.into()),
             Err(IsaError::Program(message)) => Err(message),
             Err(IsaError::Stopped(stopped)) => Err(stopped.to_string()),
@@ -271,8 +275,7 @@ impl IsaRan {
                 n if n == found.states.len() => "Always",
                 _ => "Sometimes",
             };
-            let asked = self.test.quantifier.as_str();
-            let _ = writeln!(text, "Condition {asked} ({})", self.test.proposition_text);
+            let _ = writeln!(text, "Condition {}", self.test.condition_text());
             let _ = writeln!(text, "Observation {name} {often} {positive} {negative}");
             let _ = writeln!(text, "Time {name} {:.2}\n", millis / 1e3);
         }
