@@ -74,7 +74,7 @@ fn create_unnamed(path: &Path) -> Option<File> {
     options.write(true).custom_flags(flag).open(folder.unwrap_or(Path::new("."))).ok()
 }
 
-/// Gives a name to an unnamed file, unless the name is taken.
+/// Links an unnamed file to a name, unless the name is taken.
 #[cfg(target_os = "linux")]
 fn give_name(file: &File, name: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};

@@ -111,7 +111,7 @@ fn calls_with_times_are_put_in_order() {
 fn bad_lines_and_limits_have_their_own_exit_codes() {
     let folder = Folder::new();
     for (input, expected) in [
-        ("{\"type\":\"ok\",\"session\":\"t0\"}\n", "t0 is running no call"),
+        ("{\"type\":\"ok\",\"session\":\"t0\"}\n", "t0 has no running call to complete"),
         ("{\"type\":\"invoke\",\"session\":\"t0\",\"call\":\"pop\",\"args\":[1]}\n", "argument"),
         ("nonsense\n", "expected a JSON object"),
         ("\u{fffd}{\n", "expected a JSON object"),
@@ -160,7 +160,7 @@ fn a_growing_file_is_followed() {
         .unwrap();
     let path = folder.path().join("events.jsonl");
     let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
-    // A line arrives in pieces.
+    // Each line arrives in pieces.
     for line in BAD {
         for piece in [&line[..10], &line[10..], "\n"] {
             file.write_all(piece.as_bytes()).unwrap();
