@@ -196,7 +196,10 @@ fn a_store_order_that_does_not_fit_is_no_violation() {
     let ran = folder.run("verify lazy.m --format json");
     assert_eq!(ran.code, 3, "{}", ran.out);
     let meaning = ran.lines()[0]["meaning"].as_str().unwrap().to_owned();
-    assert!(meaning.contains("stores take effect in an order other than the assumed one"), "{meaning}");
+    assert!(
+        meaning.contains("stores take effect in an order other than the assumed one"),
+        "{meaning}"
+    );
     let hint = ran.lines()[0]["hint"].as_str().unwrap().to_owned();
     assert!(hint.contains("when \"memory write"), "{hint}");
     assert!(hint.contains("--@ serialize"), "{hint}");

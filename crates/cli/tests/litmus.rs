@@ -60,6 +60,14 @@ fn a_user_of_herd_is_at_home() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("Condition exists (0:EAX=0 /\\ 1:EBX=0)\n"), "{}", ran.out);
     assert!(ran.out.contains("Observation SB2 Sometimes 1 3\n"), "{}", ran.out);
+    // Without a model, the one of the architecture.
+    let ran = folder.run("litmus outcomes tests --format json");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.out.matches("\"model\":\"x86tso\"").count(), 2, "{}", ran.out);
+    folder.write("tests/LISA.litmus", "LISA L\n{ }\n P0 ;\n r[] r1 x ;\nexists (0:r1=0)\n");
+    let ran = folder.run("litmus outcomes tests");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("--model is missing"), "{}", ran.err);
     // An index file that lists itself.
     folder.write("tests/@more", "@all\n");
     let ran = folder.run("litmus outcomes tests/@all --model x86tso");

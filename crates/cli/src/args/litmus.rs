@@ -113,8 +113,8 @@ pub(crate) struct OutcomesArgs {
     /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, or four digits for
     /// tests of x86 and LISA; sc, x86tso, aarch64, riscv, riscv-tso, power, rc11, lkmm for tests of
     /// these architectures; paths of definition files and of protocols (.m), with --style
-    /// operational of machines; or all.
-    #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
+    /// operational of machines; or all [default: the model of the tests' architecture].
+    #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
     /// Style in which the models are specified [default: axiomatic, or the style of the file].
     #[arg(long, value_enum)]

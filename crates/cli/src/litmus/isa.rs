@@ -77,6 +77,19 @@ pub(super) fn find(name: &str, args: &CatArgs<'_>) -> Result<Option<IsaModel>, C
     Ok(Some(IsaModel { id: name.to_owned(), model: Arc::new(model) }))
 }
 
+/// Returns the model that is used for a language's tests unless another is named, as in herd.
+pub(super) fn usual_model(language: Language) -> Option<&'static str> {
+    Some(match language {
+        Language::X86 | Language::X86_64 => "x86tso",
+        Language::AArch64 => "aarch64",
+        Language::RiscV => "riscv",
+        Language::Ppc => "power",
+        Language::C => "rc11",
+        Language::LinuxC => "lkmm",
+        Language::Lisa => return None,
+    })
+}
+
 /// Returns the error for a model that does not run on executions.
 pub(super) fn no_model(name: &str, test: &Path) -> CliError {
     let known: Vec<&str> = isa_model_ids().collect();
