@@ -142,6 +142,17 @@ impl IsaTest {
         &self.code
     }
 
+    /// Checks whether the final states show the value at an address.
+    pub(crate) fn observes(&self, at: i64) -> bool {
+        self.observed.iter().any(|observed| match observed.source {
+            Source::Register { .. } => false,
+            Source::Memory { address, count, step } => {
+                let end = address + count as i64 * i64::from(step);
+                (address..end).contains(&at)
+            }
+        })
+    }
+
     /// Returns a value truncated to the width of the register or location with this index.
     pub fn truncated(&self, at: usize, value: i64) -> i64 {
         let observed = &self.observed[at];
