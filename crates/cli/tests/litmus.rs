@@ -55,7 +55,7 @@ fn a_user_of_herd_is_at_home() {
     folder.write("tests/SB.litmus", &spelt);
     folder.write("tests/@all", "# everything\nSB.litmus\n\n@more\n");
     folder.write("tests/@more", "deep/SB2.litmus\n");
-    folder.write("tests/deep/SB2.litmus", &SB.replace("X86 SB", "X86 SB2"));
+    folder.write("tests/deep/SB2.litmus", SB.replace("X86 SB", "X86 SB2"));
     let ran = folder.run("litmus outcomes tests/@all --model x86tso --format herd");
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("Condition exists (0:EAX=0 /\\ 1:EBX=0)\n"), "{}", ran.out);

@@ -105,6 +105,38 @@ fn a_reservation_may_cover_a_region() {
     assert!(allows(&read(&text("Variant=mixed,CU\n"))));
 }
 
+/// A model that is interpreted orders the operations on a lock itself, so the search does not choose
+/// the last one, unless the test asks for the lock's value.
+#[test]
+fn the_last_operation_on_a_lock_is_chosen_only_if_it_is_asked_for() {
+    let text = |asked: &str| {
+        let thread = |at: usize| {
+            format!(
+                "P{at}(int *x, spinlock_t *s) {{ spin_lock(s); WRITE_ONCE(*x, {}); \
+                 spin_unlock(s); }}\n",
+                at + 1
+            )
+        };
+        format!("C T\n{{ }}\n{}{}locations [x;{asked}]", thread(0), thread(1))
+    };
+    let source = CatSource {
+        name: "free.cat".to_owned(),
+        text: "\"no check\"\nwith unused from {0, id}\n".to_owned(),
+    };
+    let model = CatModel::read(source, None, &[], &|_| None).unwrap();
+    let run = |asked: &str| {
+        let test = read(&text(asked));
+        let found = isa_outcomes(&test, &model, &options()).unwrap();
+        let last: std::collections::BTreeSet<String> =
+            found.states.iter().map(|state| format!("{:?}", test.shown(state)[0])).collect();
+        (last, found.candidates)
+    };
+    let ((few, candidates), (all, more)) = (run(""), run(" s;"));
+    assert_eq!(few.len(), 2, "{few:?}");
+    assert_eq!(few, all);
+    assert!(candidates < more, "{candidates} and {more}");
+}
+
 fn is_reachable(test: &IsaTest, found: &IsaOutcomes) -> bool {
     found.states.iter().any(|state| test.satisfies(state))
 }
