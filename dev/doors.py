@@ -88,7 +88,7 @@ def transactions(rng, statuses, lists=False):
 
 
 def calls(rng):
-    """A stack: two processes whose calls overlap at random."""
+    """Returns a history of a stack: two processes whose calls overlap at random."""
     value, sessions, ends = 0, [[], []], [0, 0]
     for _ in range(rng.randint(2, 6)):
         p = rng.randrange(2)
@@ -278,7 +278,7 @@ def to_timekiller(sessions):
 
 
 def to_limo(sessions):
-    """Calls precede returns at the same time: operations that meet overlap."""
+    """Writes calls before returns at the same time, so that operations which touch in time overlap."""
     found = []
     for i, t in each(sessions):
         op = t.ops[0]
@@ -299,7 +299,7 @@ def to_fastlin(sessions):
 
 
 def to_jepsen_log(sessions):
-    """Registers: a completed call is two lines."""
+    """Writes a log of registers: a completed call is two lines."""
     found = []
     for i, t in each(sessions):
         op = t.ops[0]
@@ -310,7 +310,7 @@ def to_jepsen_log(sessions):
 
 
 def to_gem5(sessions):
-    """A request of one byte writes, one of two bytes reads both."""
+    """Writes a log in which a request of one byte writes it, and a request of two bytes reads both."""
     lines, clock = [], 0
     for i, t in each(sessions):
         clock += 10
@@ -323,7 +323,7 @@ def to_gem5(sessions):
 # Small readers -------------------------------------------------------------------------------------------
 
 def from_hist(text):
-    """Histories of one file, as written by `convert`: no comments, quotes only around texts."""
+    """Reads histories of one file, as written by `convert`: no comments, quotes only around texts."""
     value = lambda v: tuple(json.loads(v)) if v.startswith("[") else json.loads(v)
     op = re.compile(r"(\w+)(?:\(((?:\[[^]]*\]|[^()\[\]])*)\))?( => (\S+))? ?(?:@(\d+)\.\.(\d+))?")
     sessions = {}
@@ -364,7 +364,7 @@ def from_hist(text):
 
 
 def from_limo(text):
-    """Calls and returns in order; methods other than those of a stack are calls with texts."""
+    """Reads calls and returns in order; methods other than those of a stack are calls with texts."""
     sessions, at = {}, 0
     for line in re.sub(r"#.*", "", text).splitlines():
         found = re.fullmatch(r"\[(\d+)\] (call|return)(?: (.*?))?\s*", line)
@@ -738,7 +738,7 @@ class Doors:
 
 
 def plain_ops(history):
-    """The operations of a history of recheck.py; a transaction has the name of its first operation."""
+    """Returns the operations of a history of recheck.py; a transaction has the name of its first one."""
     first = {}
     ops = sorted(history.ops, key=lambda op: (op.session, op.index))
     return history.init + [op._replace(txn=first.setdefault(op.txn, op.name)) for op in ops]

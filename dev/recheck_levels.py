@@ -17,8 +17,8 @@ from collections import defaultdict
 
 LEVELS = ("rc", "ra", "tcc", "pc", "psi", "si", "ser")
 INIT = "init"
-# A commit order of the first level is one of each of the others, and a violation of a level in the
-# list of another is a violation of that one.
+# A commit order of a level is also a commit order of the levels in its list, and a violation of one of
+# these is also a violation of the level.
 WEAKER = {"ser": set(LEVELS), "si": set(LEVELS) - {"ser"}, "pc": {"rc", "ra", "tcc", "pc"},
           "psi": {"rc", "ra", "tcc", "psi"}, "tcc": {"rc", "ra", "tcc"}, "ra": {"rc", "ra"}, "rc": {"rc"}}
 
@@ -93,7 +93,7 @@ class Transactions:
         return next(op for op in self.ops[self.of[read]] if op.name == read)
 
     def sources(self, choice):
-        """The source of each read that has one candidate or a choice."""
+        """Returns the source of each read that has one candidate or a choice."""
         found = {}
         for read, candidates in self.reads.items():
             if read in choice:
@@ -107,7 +107,7 @@ class Transactions:
         return found
 
     def counting(self, sources):
-        """The transactions that count: an indeterminate one counts if a counting one reads from it."""
+        """Returns the transactions that count: an indeterminate one counts if a counting one reads from it."""
         counting = {name for name, fate in self.fate.items() if fate == "ok"}
         while True:
             more = set()
@@ -198,7 +198,7 @@ def check_snapshots(level, txns, snapshots, sources, order, before, writers):
 
 
 def reach(pairs, order, closed, what):
-    """The transitive closure of pairs that lead forward in an order."""
+    """Returns the transitive closure of pairs that lead forward in an order."""
     if what not in closed:
         after = defaultdict(set)
         for a, b in pairs:

@@ -15,9 +15,9 @@ model, a certificate with another operation. `certify` must accept none whose cl
 may leave a proof valid, `recheck.py` decides, or the verdict that the deciders give to the same question.
 
 Kills: commands that write many lines are interrupted or killed at a random moment. Every line that they
-wrote must be whole, a file named by `--output` must be complete or not there, and `check --resume` must
+wrote must be whole, a file named by `--output` must be complete or absent, and `check --resume` must
 complete an interrupted file to the full output. A line at the end of standard output that SIGKILL cut
-is counted by itself: the kernel leaves a write between two pages, and `check --resume` takes the line away.
+is counted separately: the kernel can stop a write between two pages, and `check --resume` removes the line.
 
 Prints the counts, and exits with 1 if anything was found.
 """
@@ -41,7 +41,7 @@ import recheck  # noqa: E402
 
 CODES = {0, 1, 2, 3, 4, 141}
 MEMORY = 64 << 20
-# Memory that the program needs without input.
+# Memory that the program uses without input.
 IDLE = 20 << 20
 HANG = 120
 FORMATS = ["hist", "jsonl", "axe", "dbcop", "dbcop-json", "plume", "awdit", "edn", "jepsen-json",
@@ -66,7 +66,7 @@ class Storm:
         print(f"FOUND: {what}: {detail} (kept in {kept})", flush=True)
 
     def run(self, args, keep=(), limit=None, stdin=b""):
-        """Runs a command; reports a panic, a hang, a strange exit code and too much memory."""
+        """Runs a command; reports a panic, a hang, an undocumented exit code and too much memory."""
         errors = tempfile.TemporaryFile()
         output = tempfile.TemporaryFile()
         given = tempfile.TemporaryFile()

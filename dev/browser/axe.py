@@ -14,7 +14,7 @@ PACKAGE = f"axe-core@{VERSION}"
 
 
 def source():
-    """Returns the program, fetched once and kept in the folder of temporary files."""
+    """Returns the program, which is fetched once and stored in the folder of temporary files."""
     kept = pathlib.Path(tempfile.gettempdir()) / f"consistory-axe-{VERSION}-{os.getuid()}.tgz"
     packed = kept.read_bytes() if kept.exists() else b""
     if hashlib.sha256(packed).hexdigest() != DIGEST:
@@ -38,6 +38,6 @@ axe.run(document, { resultTypes: ['violations'] }).then(
 
 
 def findings(browser, program):
-    """Returns what axe finds on the page that is open: impact, rule, sentence, places."""
+    """Returns the findings of axe on the open page: impact, rule, sentence, places."""
     browser.run(program + ";return 0")
     return browser.run_async(RUN)

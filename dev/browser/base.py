@@ -1,4 +1,4 @@
-"""What the tests of pages share: one browser, one server, and the checks after each test."""
+"""Shared by the tests of pages: one browser, one server, and the checks after each test."""
 
 import atexit
 import pathlib
@@ -16,7 +16,7 @@ HOSTILE_LITMUS = 'X86 SB\n"<script>document.title=1</script>"\n{ x=0; y=0; }\n P
 
 
 class Shared:
-    """What is started once for all tests."""
+    """The programs that are started once for all tests."""
 
     binary = None
     screenshots = None
@@ -55,11 +55,11 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.serious(), [])
 
     def serious(self):
-        """Returns what axe-core holds for serious on the page that is open."""
+        """Returns the serious findings of axe-core on the open page."""
         return [f for f in axe.findings(self.browser, self.axe) if f[0] in ("serious", "critical")]
 
     def dark(self, is_dark=True):
-        """Has the page think that the system is dark."""
+        """Emulates the dark theme of a system."""
         features = [{"name": "prefers-color-scheme", "value": "dark"}] if is_dark else []
         self.browser.cdp("Emulation.setEmulatedMedia", {"features": features})
 
@@ -84,18 +84,18 @@ class PageTest(unittest.TestCase):
         self.assertIn(ran.returncode, (0, 1), ran.stderr)
         self.browser.open(path.as_uri())
         self.browser.one("main h1, main .error")
-        # A picture takes its place once the page knows how wide it is.
+        # A picture is laid out only after the page has its width.
         self.browser.until("[...document.querySelectorAll('.stage')].every((stage) => stage.style.height)")
         return path
 
     def serve(self):
-        """Opens the local page anew, without what was on it."""
+        """Opens the local page anew, without its previous contents."""
         self.browser.open("about:blank")
         self.browser.open(self.address)
         self.browser.until("typeof catalogue !== 'undefined' && catalogue && document.querySelector('#results tbody tr')")
 
     def write(self, text):
-        """Puts a text into the editor, as typing does, and waits for the answer to it."""
+        """Enters a text into the editor, as typing does, and waits for the answer."""
         self.browser.run(
             "window.before = asked; text.value = arguments[0]; text.dispatchEvent(new Event('input'))", text)
         self.browser.until("asked > before && !byId('about').textContent.includes('…')")
@@ -104,7 +104,7 @@ class PageTest(unittest.TestCase):
         return self.browser.run("return document.querySelectorAll(arguments[0]).length", selector)
 
     def generated(self, name, *arguments):
-        """Makes histories and returns their file."""
+        """Generates histories and returns their file."""
         path = pathlib.Path(self.folder.name) / name
         ran = subprocess.run([Shared.binary, "generate", *arguments], capture_output=True, check=True)
         path.write_bytes(ran.stdout)

@@ -1,5 +1,5 @@
-// Draws every picture of a report and returns what overlaps: boxes are measured as the browser has
-// set them, with its own fonts. Runs inside the page of a report.
+// Draws every picture of a report and returns the overlaps: the browser measures the boxes, with its
+// own fonts. Runs inside the page of a report.
 
 const overlaps = {
   /** Returns whether two boxes share more than a hair. */
@@ -40,7 +40,7 @@ const overlaps = {
         if (!isInside) found.push(`text of ${group.textContent} is cut`);
       }
       texts.forEach((a, i) => texts.slice(i + 1).forEach((b) => {
-        // Lines of one label stand close; their boxes include the leading.
+        // Lines of one label are close to each other; their boxes include the leading.
         const flat = (box) => ({ x: box.x, y: box.y + 2.5, width: box.width, height: box.height - 5 });
         if (overlaps.meet(flat(a), flat(b))) found.push(`texts of ${group.textContent} overlap`);
       }));
@@ -54,7 +54,7 @@ const overlaps = {
       const points = view.edges[Number(group.dataset.edge)].points;
       return { name: group.textContent, label: text && text.textContent ? text.getBBox() : null, lines: points.slice(1).map((point, i) => [points[i], point]) };
     });
-    // Beads stand clear of texts, of other bars and of one another, labels of the axis of each other.
+    // Beads do not overlap texts, other bars or each other; labels of the axis do not overlap each other.
     const beads = [...svg.querySelectorAll(".bead")].map((group) => ({ box: group.querySelector("rect").getBBox(), text: group.querySelector("text").getBBox(), node: Number(group.dataset.bead), name: group.textContent }));
     beads.forEach((a, i) => {
       if (a.text.x < a.box.x || a.text.x + a.text.width > a.box.x + a.box.width) found.push(`text of bead ${a.name} is cut`);

@@ -3,8 +3,8 @@
 
     dev/browser/screenshots.py BINARY FOLDER
 
-Look at them after a change to how anything is drawn. Those that the documentation shows are written
-to docs/figures with `--docs`, from the light theme.
+Check them after a change to the drawing of pages. With `--docs`, the pictures of the documentation, in the light
+theme, are written to docs/figures.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ from webdriver import Browser  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NEXT = "document.getElementById('next')?.click();"
 
-# Name, arguments of the tool (a history that is made first stands in {}), and what is done before the picture.
+# Name, arguments of the tool (`{}` stands for a generated history), and the actions before the picture.
 REPORTS = [
     ("batch", ["check", "corpus/histories", "--model", "sc,tso"], ""),
     ("proof", ["check", "{long}", "--model", "cc"], NEXT * 3),
@@ -44,7 +44,7 @@ REPORTS = [
     ("test-violation", ["test", "--command", "docs/examples/broken_store.py", "--system", "docs/examples/broken_store.py",
                         "--nodes", "n1,n2", "--time", "4s", "--reproduce", "1", "--output", "{folder}/broken"], NEXT),
 ]
-# The local page: a kind, or an example by a part of its title, and what is typed instead of its text.
+# The local page: a kind, or an example by a part of its title, and the text that replaces its text.
 SERVED = [
     ("serve-history", "history", None),
     ("serve-errors", "history", "t0: w(x,1)\nt1: r(x,1) oops(((\n"),
@@ -54,7 +54,7 @@ SERVED = [
     ("serve-model-error", "model", '"Mine"\nacyclic po | nonsense as Bad\n'),
     ("serve-atlas", "atlas", None),
 ]
-# Pictures of the documentation, and which of the above they are.
+# Pictures of the documentation, and their names above.
 DOCUMENTED = {
     "report-proof": "proof", "report-calls": "calls-core", "report-litmus": "litmus", "report-run": "run",
     "report-batch": "batch", "report-test": "test-violation", "report-lattice": "lattice", "serve-model": "serve-model",
@@ -96,7 +96,7 @@ def main(binary, folder, is_documented):
         for theme in ("light", "dark"):
             with Browser(1280, 800) as browser:
                 browser.cdp("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]})
-                # The window of a browser without a screen is smaller than asked for.
+                # The window of a headless browser is smaller than requested.
                 browser.cdp("Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 820, "deviceScaleFactor": 1, "mobile": False})
                 take(browser, binary, folder, theme, pages)
     if is_documented:

@@ -3,9 +3,9 @@
 
     dev/browser/test_pages.py BINARY [--screenshots FOLDER] [-k PATTERN]
 
-Reports of every kind are opened, filtered, stepped through and zoomed; on the local page models are
-edited and broken files dropped; hostile names are everywhere. After each test the console must be
-free of errors, and axe-core must find nothing serious on the page.
+Reports of every kind are opened, filtered, stepped through and zoomed; on the local page models are edited
+and malformed files dropped; all inputs have hostile names. After each test the console must have no errors,
+and axe-core must find nothing serious on the page.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Pictures: nothing overlaps, as the browser measures it."""
+"""Pictures: nothing overlaps, measured by the browser."""
 
 import pathlib
 import subprocess
@@ -8,7 +8,7 @@ from base import ROOT, PageTest, Shared
 
 class Pictures(PageTest):
     def overlaps(self, kind, *arguments, least=200):
-        """Writes a report of random inputs and has every picture of it checked."""
+        """Writes a report on random inputs and checks all of its pictures."""
         b = self.browser
         self.report(kind, *arguments)
         b.one("main *")
@@ -71,7 +71,7 @@ class Pictures(PageTest):
         self.overlaps("executions", "litmus", "outcomes", "corpus/litmus", "--model", "sc,tso,pso")
 
     def test_nothing_overlaps_in_runs_and_the_lattice(self):
-        # Every broken protocol of the corpus: the run that goes wrong, its history and the proof.
+        # Every broken protocol of the corpus: the failing run, its history and the proof.
         corpus, protocols = ROOT / "corpus/protocols", ["crates/serve/assets/examples/msi-missing.m"]
         for patch in sorted(corpus.glob("*.patch")):
             base = patch.read_text().splitlines()[0].removeprefix("--- ")

@@ -128,7 +128,7 @@ class Reports(PageTest):
             b.keys("nnn")
             self.assertEqual(self.count("main img, svg script, main script"), 0)
             self.assertIn("hostile", b.run("return document.title"))
-            # What the pointer shows is text, too.
+            # The tooltip is text, too.
             b.run("document.querySelectorAll('svg .node').forEach((node) => node.dispatchEvent(new PointerEvent('pointermove')))")
             self.assertEqual(self.count("#tip *"), 0)
         title = pathlib.Path(self.folder.name) / "hostile.litmus"
@@ -155,7 +155,7 @@ class Reports(PageTest):
         (folder / "evil.hist").write_text(HOSTILE)
         subprocess.run([Shared.binary, "check", folder / "evil.hist", "--model", "cc", "--draw", folder / "drawn"], capture_output=True)
         drawn = next((folder / "drawn").glob("*.svg"))
-        # As a document and inside a page: neither may run or load anything.
+        # As a document and inside a page, the picture must not run or load anything.
         b.open(drawn.as_uri())
         self.assertEqual(b.run("return document.querySelectorAll('script, img, foreignObject').length"), 0)
         page = folder / "inside.html"
@@ -174,17 +174,17 @@ class Reports(PageTest):
         self.assertGreater(self.count("svg .node.gap"), 0)
         b.click("#next")
         self.assertGreater(self.count("svg .lit"), 0)
-        # What the pointer shows: the operation with its value.
+        # The tooltip shows the operation with its value.
         b.run("document.querySelector('svg .node.proof').dispatchEvent(new PointerEvent('pointermove', { clientX: 300, clientY: 300 }))")
         self.assertRegex(b.text("#tip"), r"(read|write|read-modify-write) of x\d+: \d+")
-        # The names of the lanes stay in sight when the picture is moved.
+        # The names of the lanes stay visible when the picture is moved.
         b.run("document.querySelector('.stage svg').focus()")
         b.keys("\ue015" * 4)
         self.assertEqual(b.run("return document.querySelector('.heads').classList.contains('moved')"), True)
         top = b.run("const box = (n) => n.getBoundingClientRect(); return box(document.querySelector('.heads text')).top - box(document.querySelector('.stage')).top")
         self.assertGreaterEqual(top, 0)
 
-    # What one does with the page of a history.
+    # Typical actions on the page of a history.
 
     TIMED = "t0: w(x,1)@1..4 w(y,1)@5..9\nt1: r(y,1)@12..15 r(x,0)@16..20\n"
 
@@ -253,7 +253,7 @@ class Reports(PageTest):
         press = f"{buttons}.find((b) => b.textContent === arguments[0]).click()"
         b.run(press, "time view")
         b.until("document.querySelectorAll('svg .edge').length === 0")
-        # What ended before something else began stands left of it.
+        # An operation that ended before another one began is to the left of it.
         left = b.run("return [...document.querySelectorAll('svg .node rect')].map((r) => Number(r.getAttribute('x')))")
         self.assertEqual(left, sorted(left))
         b.run(press, "order view")
@@ -266,12 +266,12 @@ class Reports(PageTest):
         b.one("svg .bead")
         self.assertEqual(b.run("return [...document.querySelectorAll('svg .bead text')].map((t) => t.textContent)"), ["1", "2", "3"])
         self.assertEqual(self.count("svg path.chain"), 2)
-        # The line is drawn as far as the steps have come.
+        # The line is drawn up to the current step.
         visible = "[...document.querySelectorAll('svg .bead')].filter((n) => getComputedStyle(n).visibility === 'visible').length"
         for step in (1, 2, 3):
             b.keys("n")
             self.assertEqual(b.run(f"return {visible}"), step)
-        # The axis names times of the history.
+        # The axis shows times of the history.
         ticks = b.run("return [...document.querySelectorAll('svg .tick')].map((t) => Number(t.textContent))")
         self.assertEqual(ticks, sorted(ticks))
         self.assertLessEqual(set(ticks), {9, 10, 11, 12, 13, 22})
@@ -321,7 +321,7 @@ class Reports(PageTest):
         self.report("copied", "check", "corpus/histories/message-passing.hist", "--model", "cc")
         b.one("svg .node")
         line = json.loads(self.tool("check", "corpus/histories/message-passing.hist", "--model", "cc", "--format", "json").stdout)
-        # The clipboard of a browser without a window is not to be relied upon: what is put there is.
+        # The clipboard of a headless browser is unreliable, so the test checks the text written to it.
         b.run("window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }")
         b.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
         for button in b.find(".case button"):
@@ -395,7 +395,7 @@ class Reports(PageTest):
         table = b.run("return [...document.querySelector('table').querySelectorAll('tbody tr')].map((tr) => [...tr.children].filter((td) => !td.matches('.share')).map((td) => td.textContent))")
         kinds = b.run("return [...document.querySelector('table').querySelectorAll('thead th')].slice(1).map((th) => th.textContent)")
         self.assertEqual(table, [[model, *(str(words[model].count(kind)) for kind in kinds)] for model in ("cc", "sc")])
-        # A count leads to what it counts, and the bar has a part for each.
+        # A count links to the counted histories, and the bar has a part for each.
         some = words["cc"].count("violation")
         self.assertEqual(b.run("return [...document.querySelector('.bar').children].map((part) => Number(part.style.flexGrow)).sort((a, b) => a - b)"), sorted([some, 450 - some]))
         b.click(".counts td.violation button")

@@ -125,7 +125,7 @@ class LocalPage(PageTest):
                 self.assertEqual(at[0].rstrip(), text.rstrip())
                 if marked:
                     self.assertIn(marked, b.run("return document.querySelector('#marks mark').textContent"))
-                # The place that is underlined is on the line that the message names.
+                # The underlined place is on the line that the message names.
                 before = b.run("let s = ''; for (const n of marks.childNodes) { if (n.nodeName === 'MARK') break; s += n.textContent; } return s")
                 self.assertEqual(before.count("\n") + 1, line)
         b.run(self.DROP, "noise.hist", "\x00\x01\ufffd\x1b[2J" * 100)
@@ -136,7 +136,7 @@ class LocalPage(PageTest):
         self.serve()
         b.run("window.before = asked; take(new File([new Uint8Array(5 << 20)], 'large.hist'))")
         b.until("byId('errors').textContent.includes('too large')")
-        # What is typed or pasted is refused by the server itself.
+        # The server itself rejects text that was typed or pasted.
         b.run("window.before = asked; text.value = 't0: ' + 'w(x,1) '.repeat(700000); text.dispatchEvent(new Event('input'))")
         b.until("byId('errors').textContent.includes('longer than 4194304 bytes')")
         refused = [message for message in b.errors() if "413" not in message]
@@ -175,12 +175,12 @@ class LocalPage(PageTest):
         b.until("!document.querySelector('#results td.separated') && document.querySelector('#results tbody tr')")
         self.write('"Weak"\nacyclic po | wr as Bad\n')
         b.until("document.querySelector('#results td.separated') && document.querySelector('#pictures svg .node')")
-        # The first lines of the explanation are the history that separates.
+        # The first lines of the explanation are the separating history.
         explained = b.run("return document.querySelector('#results pre').textContent")
         weak = "\n".join(line.strip() for line in explained.split("\n\n")[1].splitlines())
         self.write('"Weaker"\nacyclic po as Bad\n')
         b.until("document.querySelector('#results td.separated') && !byId('results').classList.contains('stale')")
-        # The smallest history that separates is judged by the tool itself.
+        # The command line judges the smallest separating history.
         path = self.written("separating.hist", weak)
         self.assertEqual(self.tool("check", path, "--model", "sc", "-q").returncode, 1)
 

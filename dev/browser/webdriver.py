@@ -1,7 +1,7 @@
 """A small WebDriver client: enough of the protocol to drive Chromium through chromedriver.
 
 Only the standard library is used. Every call has a timeout, and the driver and its browser are
-stopped when the `Browser` is closed, whatever happened before.
+stopped when the `Browser` is closed, even after an error.
 """
 
 import base64
@@ -85,7 +85,7 @@ class Browser:
             detail = json.load(error)["value"]
             raise RuntimeError(f"{detail['error']}: {detail['message'].splitlines()[0]}") from None
 
-    # What tests use.
+    # The interface for tests.
 
     def open(self, url):
         self._call("POST", self.session + "/url", {"url": url})
@@ -102,7 +102,7 @@ class Browser:
         return [e[ELEMENT] for e in self._call("POST", self.session + "/elements", {"using": "css selector", "value": selector})]
 
     def one(self, selector):
-        """Returns the element, waiting until it is there."""
+        """Waits until an element exists, and returns it."""
         for _ in range(100):
             found = self.find(selector)
             if found:
@@ -120,7 +120,7 @@ class Browser:
         self._call("POST", f"{self.session}/element/{self.one(selector)}/value", {"text": text})
 
     def keys(self, text):
-        """Presses keys, whatever has the focus."""
+        """Presses keys in the element that has the focus."""
         actions = [{"type": kind, "value": key} for key in text for kind in ("keyDown", "keyUp")]
         self._call("POST", self.session + "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
@@ -164,7 +164,7 @@ class Browser:
         return self._call("POST", self.session + "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def errors(self):
-        """Returns what the console said since the last call, but for information."""
+        """Returns the warnings and errors of the console since the last call."""
         entries = self._call("POST", self.session + "/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] in ("SEVERE", "WARNING")]
 

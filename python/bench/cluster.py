@@ -128,7 +128,7 @@ def main():
 def run_cluster(folder, path, verdicts, kills, bare, bare_took):
     name, value = MARK.split("=")
     os.environ[name] = value
-    # The environment of this very process is fixed, so it starts another one that carries the mark.
+    # The environment of this process cannot change, so it starts another process with the mark.
     command = [sys.executable, __file__, "--inside", folder, path, str(kills)]
     meter = Meter()
     meter.start()
@@ -182,8 +182,8 @@ def inside(folder, path, kills):
     def mark(phase):
         marks.append((phase, time.perf_counter()))
 
-    # By default Ray takes a machine for dead after 15 seconds without an answer, and asks a dead machine
-    # for a copy of an object for 10 seconds before it asks another. Work waits for both. docs/cluster.md
+    # By default Ray considers a machine dead after 15 seconds without an answer, and asks a dead machine
+    # for a copy of an object for 10 seconds before it asks another one. Both delay work. docs/cluster.md
     # recommends these settings for machines that come and go.
     noticing = {
         "object_manager_pull_timeout_ms": 1000,

@@ -1,5 +1,5 @@
-"""A court for histories: decides whether what a concurrent system did is allowed by its consistency
-model, and shows why.
+"""A court for histories: decides whether the recorded behaviour of a concurrent system is allowed by
+its consistency model, and shows why.
 
 >>> import consistory
 >>> history = consistory.History.parse("t0: w(x,1) w(y,1)\\nt1: r(y,1) r(x,0)")

@@ -126,7 +126,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 def _hush() -> None:
     """Suppresses Ray's messages about plans and progress; errors still appear."""
-    data = package("ray.data", "cluster")  # Sets up its own logging.
+    data = package("ray.data", "cluster")  # Ray sets up its own logging.
     for handler in logging.getLogger(data.__name__).handlers:
         if isinstance(handler, logging.StreamHandler):
             handler.setLevel(logging.ERROR)

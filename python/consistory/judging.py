@@ -44,7 +44,7 @@ class Definition:
 
 #: A model: an id, the path of a definition file, or a definition.
 Model = Union[str, "os.PathLike[str]", Definition]
-#: What `check_many` judges.
+#: The histories that `check_many` judges.
 Inputs = Union[str, "os.PathLike[str]", History, "Iterable[Any]"]
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def check_many(
 
 
 def _inputs(histories: Any, failed: Optional[Dict[str, Error]]) -> Any:
-    """Replaces tables, and folders that have some, by their histories."""
+    """Replaces tables, and folders that contain tables, by their histories."""
     if isinstance(histories, (str, os.PathLike, History)):
         return _expanded([histories], failed) if _has_tables(histories) else histories
     if isinstance(histories, (list, tuple)) and not any(_has_tables(item) for item in histories):

@@ -16,7 +16,7 @@ from .errors import package
 from .units import PIECE_BYTES, Run, RunError, plan_inputs
 
 Progress = Callable[[int, int], None]
-#: Longest time for the head to answer.
+#: Time limit for the head to answer.
 CONNECT_SECONDS = 10.0
 
 

@@ -311,7 +311,7 @@ class Recorder:
             self._local.name = (os.getpid(), local_name)
         return str(local_name)
 
-    # What was recorded
+    # The recorded calls
 
     @property
     def operations(self) -> List[Dict[str, Any]]:

@@ -92,7 +92,7 @@ def is_table(name: Any) -> bool:
 
 
 def tables_in(folder: str) -> List[str]:
-    """Returns the paths of the tables in a folder and below it, in the order of their names."""
+    """Returns the paths of the tables in a folder and its subfolders, in the order of their names."""
     return sorted(
         os.path.join(parent, name)
         for parent, _, names in os.walk(folder)

@@ -31,7 +31,7 @@ from .tables import histories_of_table, is_table, read_table
 PIECE_BYTES = 16 << 20
 #: Largest number of files of a unit.
 PIECE_FILES = 2000
-#: Bytes that a row of a table counts as, about the size of a line of JSON lines.
+#: Assumed size of a row of a table in bytes, about that of a line of JSON lines.
 ROW_BYTES = 64
 #: Bytes that are read at a time when a remote file is cut.
 BLOCK_BYTES = 8 << 20
@@ -534,7 +534,7 @@ class Run:
         self._digest: Optional[str] = None
 
     def __getstate__(self) -> Dict[str, Any]:
-        # A worker needs the digest and its own unit, and not all the other units.
+        # A worker needs the digest and its own unit, but not the other units.
         self.digest()
         return {**self.__dict__, "units": []}
 

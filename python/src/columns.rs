@@ -22,7 +22,7 @@ use crate::value::to_value;
 /// A column of a table.
 enum Column<'py> {
     /// Numbers of 8 bytes each, and for each whether it is present; without the second part, all
-    /// are.
+    /// are present.
     Ints(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>),
     /// Codes of 4 bytes each, or -1 for a missing value, into a table of values.
     Codes(Bound<'py, PyBytes>, Vec<Value>),
@@ -30,7 +30,7 @@ enum Column<'py> {
     Objects(Bound<'py, PyList>),
 }
 
-/// Content of a column in a row.
+/// The content of a cell of a column.
 enum Cell<'a> {
     Nothing,
     Int(i64),
@@ -121,7 +121,7 @@ impl<I: Copy> Ids<I> {
     }
 }
 
-/// The columns by their meaning.
+/// The columns of a table, by their meaning.
 struct Table<'py> {
     history: Option<Column<'py>>,
     session: Column<'py>,

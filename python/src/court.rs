@@ -39,7 +39,7 @@ pub(crate) fn seconds(seconds: f64) -> PyResult<Duration> {
     })
 }
 
-/// Finds the order that the clients observed.
+/// Finds an order of the clients by its name.
 pub(crate) fn order(py: Python<'_>, name: &str) -> PyResult<ClientOrder> {
     ClientOrder::find(name).ok_or_else(|| {
         let message = format!("no order is called {name:?}");
@@ -322,7 +322,7 @@ impl Rows {
         columns.set_item("via", self.via)?;
         columns.set_item("millis", self.millis)?;
         columns.set_item("error", self.error)?;
-        // A column that was not requested, or that starts late because the first rows are errors.
+        // The column was not requested, or starts late because the first rows are errors.
         for (name, mut column) in [("certificate", self.certificate), ("shrunk", self.shrunk)] {
             if !column.is_empty() {
                 let late = rows - column.len();

@@ -20,9 +20,10 @@ fn class(error: &Error) -> &'static str {
         | Error::NoObject { .. }
         | Error::AmbiguousObject { .. }
         | Error::Misfit { .. } => "ObjectError",
-        Error::DoesNotApply { .. } | Error::NoneApplies { .. } | Error::NoTransactions { .. } => {
-            "DoesNotApply"
-        }
+        Error::DoesNotApply { .. }
+        | Error::NoneApplies { .. }
+        | Error::NoEffect { .. }
+        | Error::NoTransactions { .. } => "DoesNotApply",
         Error::Internal(_) => "InternalError",
     }
 }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use consistory::{Case, Error, Format};
 use consistory_formats::{WriteError, parse_str, read_from, write_history};
@@ -41,12 +42,13 @@ impl History {
             number: *number,
             index: *index,
             history: Arc::clone(inner),
+            reading: Duration::ZERO,
         }
     }
 }
 
 impl From<Case> for History {
-    fn from(Case { source, number, index, history }: Case) -> Self {
+    fn from(Case { source, number, index, history, .. }: Case) -> Self {
         History { inner: history, source, number, index }
     }
 }

@@ -1,8 +1,8 @@
-//! The native part of the Python package `consistory`: the facade, behind PyO3.
+//! The native part of the Python package `consistory`: the facade, exported by PyO3.
 //!
 //! This crate only converts: Python objects to histories, courts and specifications, and reports to
-//! Python objects. Judging happens in the facade, without Python's global lock. The parts that need
-//! no speed (the recorder, the fixtures, clusters) are Python, in `python/consistory`.
+//! Python objects. The facade judges without Python's global lock. The parts that need not be fast
+//! (the recorder, the fixtures, clusters) are written in Python, in `python/consistory`.
 //!
 //! Read next: `history.rs`, `court.rs`, `verdict.rs`.
 

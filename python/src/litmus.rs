@@ -89,7 +89,7 @@ fn find_executions(py: Python<'_>, name: &str) -> PyResult<Option<Arc<CatModel>>
         let text = std::fs::read_to_string(path)?;
         Ok(CatSource { name: path.display().to_string(), text })
     };
-    // The kernel's model has a bell file of the same name beside it.
+    // The kernel's model has a bell file of the same name next to it.
     let beside = path.with_extension("bell");
     let bell = if beside.is_file() { Some(source(&beside)?) } else { None };
     let folder = path.parent().unwrap_or(Path::new("."));

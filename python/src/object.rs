@@ -1,9 +1,9 @@
 //! Objects that are implemented by Python classes.
 //!
 //! A state is an instance of the class, stored as bytes: every call restores it, calls the method,
-//! and stores it again, so the class may modify the instance freely. `consistory/objects.py` does
-//! both and computes a key by which states are compared. A call takes a few microseconds and needs
-//! Python's lock; the search itself runs without the lock.
+//! and stores it again, so the class may modify the instance freely. `consistory/objects.py`
+//! restores and stores states, and computes a key by which they are compared. A call takes a few
+//! microseconds and needs Python's lock; the search itself runs without the lock.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Coherence protocols in Murphi: every run explored, sequential consistency proved.
+//! Coherence protocols in Murphi: explores every run and proves sequential consistency.
 
 use consistory::protocol::{Explorer, Model, Options, Outcome, Unfinished, Violation};
 use consistory_history::History as Inner;

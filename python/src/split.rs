@@ -1,7 +1,8 @@
-//! Finds positions at which a large file of JSON lines can be cut, so that machines can share it.
+//! Finds positions at which a large file of JSON lines can be cut, so that several machines can
+//! share it.
 //!
-//! A cut is made only where a history ends. Only the `"history"` of each line is read, without
-//! parsing anything else.
+//! A cut is made only where a history ends. Of each line only the field `"history"` is read,
+//! without parsing the rest.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -144,7 +145,7 @@ fn history_name(line: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Returns the place after the string that starts at a quote.
+/// Returns the position after the string that starts at a quote.
 fn string_end(line: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < line.len() && line[at] != b'"' {
@@ -153,7 +154,7 @@ fn string_end(line: &[u8], start: usize) -> usize {
     (at + 1).min(line.len())
 }
 
-/// Returns the text of the string or number that a text starts with.
+/// Returns the string or number at the start of a text.
 fn first_value(text: &[u8]) -> &[u8] {
     if text.first() == Some(&b'"') {
         return &text[..string_end(text, 0)];

@@ -21,7 +21,7 @@ HEAD = """\
 Every public name with its docstring. [python.md](python.md) is the guide, [cluster.md](cluster.md) is about many machines. The tests compare this page with the package, and rewrite it with `UPDATE_EXPECT=1`.
 """
 
-#: The modules in the order of the page, and what each is for.
+#: The modules in the order of the page, with their headings.
 MODULES = {
     "consistory": "Histories, verdicts, models.",
     "consistory.litmus": "Litmus tests.",
@@ -33,7 +33,7 @@ MODULES = {
 
 
 def public(module):
-    """The names that a module offers, in the order of the alphabet."""
+    """Returns the public names of a module in alphabetical order."""
     listed = getattr(module, "__all__", None)
     if listed is None:
         listed = [
@@ -45,7 +45,7 @@ def public(module):
 
 
 def signature(function):
-    """The parameters of a function as its source has them."""
+    """Returns the parameters of a function as written in its source."""
     try:
         found = inspect.signature(function)
     except (TypeError, ValueError):
@@ -69,7 +69,7 @@ def described(thing):
 
 
 def members(kind):
-    """The methods and properties of a class that have a docstring of their own."""
+    """Returns the methods and properties of a class that have a docstring of their own."""
     for name, member in sorted(vars(kind).items()):
         if name.startswith("_"):
             continue
@@ -123,7 +123,7 @@ STUB = pathlib.Path(consistory.__file__).with_name("_native.pyi")
 
 
 def with_docstrings(text):
-    """Returns the stub of the native part with the docstrings of the package, for editors to show."""
+    """Returns the stub of the native part with the docstrings of the package, which editors show."""
     lines = text.splitlines()
     bodies = []
     for node in ast.parse(text).body:

@@ -19,7 +19,7 @@ from consistory import units  # noqa: E402
 
 
 def make_file(path, count):
-    """Writes histories as JSON lines, each with its name."""
+    """Writes named histories as JSON lines."""
     with open(path, "w", encoding="utf-8") as file:
         for seed, history in enumerate(
             consistory.generate("pso", count=count, operations=10, sessions=3, variables=3)
@@ -29,7 +29,7 @@ def make_file(path, count):
 
 
 def wanted(path):
-    """The verdicts of this machine alone."""
+    """Returns the verdicts computed without a cluster."""
     return [
         (report.index, report.digest, verdict.model, verdict.verdict)
         for report in consistory.check_many(path, ["sc", "tso"])
@@ -58,7 +58,7 @@ def test_files_are_cut_where_a_history_ends(tmp_path):
         ]
         assert cut == whole
         assert all(data[:start].count(b"\n") == lines for start, _, _, lines in pieces)
-        # A remote file comes in blocks, and is cut at the same places.
+        # A remote file is read in blocks, and is cut at the same positions.
         for block in (7, 1 << 20):
             cutter = consistory._native.LineCutter(size)
             for at in range(0, len(data), block):
@@ -149,7 +149,7 @@ def test_large_tables_are_cut_where_a_history_ends(tmp_path):
     planned = units.plan_inputs([path], piece=100)
     assert len(planned) > 10 and {unit["kind"] for unit in planned} == {"rows"}
     assert [(row["index"], row["digest"]) for row in judged(planned)] == whole
-    # A table of one history stays whole, and one that cannot be read is an error of its own.
+    # A table of one history is not cut, and a table that cannot be read gives one error.
     pyarrow.parquet.write_table(table.slice(0, 9).drop(["history"]), path)
     assert len(units.plan_inputs([path], piece=100)) == 1
     path.write_bytes(b"PAR1" + b"no table" * 100)
@@ -209,7 +209,7 @@ def test_sums_count_every_history_once(tmp_path):
     summary = run.finish()
     assert (summary["histories"], summary["errors"]) == (3, 1)
     assert summary["rows"] == run.table().num_rows
-    # Each kind of history has models of its own.
+    # Each kind of history has its own models.
     assert summary["counts"]["sc"] == {"consistent": 2}
     assert summary["counts"]["linearizability"] == {"consistent": 1}
     pathlib.Path(run.part(0)).write_bytes(b"cut off")
@@ -287,7 +287,7 @@ def patiently(start):
 
 
 class Nodes:
-    """A cluster of three node processes on this machine, with a core each."""
+    """A cluster of three node processes on this machine, with one core each."""
 
     def __init__(self):
         from ray.cluster_utils import Cluster

@@ -1,4 +1,4 @@
-"""The package: reading, building, judging, and what verdicts offer."""
+"""The package: reading, building and judging histories, and the attributes of verdicts."""
 
 import concurrent.futures
 import json
@@ -426,7 +426,7 @@ class Slotted:
 
 
 class Listed(list):
-    """Its sum is beside its items, which never change."""
+    """A list whose state is an attribute; its items never change."""
 
     total = 0
 

@@ -17,7 +17,7 @@ from consistory import Recorder
 
 
 class Stale:
-    """A register whose readers see an old value for a while."""
+    """A register whose reads return an old value for a while."""
 
     def __init__(self):
         self.value, self.cache = 0, 0
@@ -186,7 +186,7 @@ print("fine")
 
 
 def test_a_forked_process_has_sessions_of_its_own(tmp_path):
-    # In a process of its own, since one with threads of other tests must not be forked.
+    # In a separate process, since a process with threads of other tests must not be forked.
     command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path / "calls.jsonl")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.stdout == "fine\n", done.stderr
@@ -267,7 +267,7 @@ def test_what_cannot_be_recorded_is_said_at_once_and_loses_no_call():
 
 def test_an_undecided_recording_is_not_a_pass():
     class Account:
-        """Every order of its calls leads to another state."""
+        """An object for which every order of calls leads to a different state."""
 
         def __init__(self):
             self.log = []

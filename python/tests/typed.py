@@ -1,4 +1,4 @@
-"""How a user's program is typed; `dev/test-python` has mypy look at it, and it is not run.
+"""A user's program, whose types `dev/test-python` checks with mypy; it is not run.
 
 An expected error is marked; mypy complains about marks without an error.
 """

@@ -8,8 +8,8 @@
 //! depend on `wr`, and for those that depend on `ww`; inside a block there are loops for `let rec`,
 //! `union` and `forall`.
 //!
-//! A search that fixes `wr` read by read may stop early if a violation remains one whatever is
-//! added, that is, if `wr` does not occur negatively in any check; compilation computes these
+//! A search that chooses `wr` read by read may stop early if every extension of a violation is a
+//! violation, that is, if `wr` does not occur negatively in any check. Compilation computes these
 //! signs.
 
 use consistory_models::{
@@ -381,7 +381,7 @@ impl Compiler<'_> {
         }
         let values: Vec<Value> =
             group.bindings.iter().map(|&(_, term)| self.term(term)).collect::<Result<_, _>>()?;
-        // No name occurs negatively, so all are at most as signed as all of the terms together.
+        // No name occurs negatively, so each value has at most the joined signs of all terms.
         let signs = values.iter().fold(Signs::default(), |signs, value| signs.join(value.signs));
         let names: Vec<(Kind, Register, Register)> = group
             .bindings
@@ -449,7 +449,7 @@ impl Compiler<'_> {
     ) -> Result<Value, Stopped> {
         let values: Vec<Value> =
             terms.iter().map(|&term| self.term(term)).collect::<Result<_, _>>()?;
-        // What is known early is combined early, so that later blocks have less to do.
+        // Values that are available early are combined early, so that inner blocks do less work.
         let mut values = values;
         values.sort_by_key(|value| value.home);
         let mut folded = values[0];
@@ -546,7 +546,7 @@ impl Compiler<'_> {
     fn sequence(&mut self, terms: &[TermId]) -> Result<Value, Stopped> {
         let program = self.program;
         let mut done: Option<Value> = None;
-        // A set that was seen before any relation.
+        // The intersection of the sets before the first relation.
         let mut start: Option<Value> = None;
         for &term in terms {
             if let Term::Identity(set) = program.term(term) {

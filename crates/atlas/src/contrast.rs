@@ -11,7 +11,7 @@ use crate::shape::Space;
 /// The difference between two models.
 #[derive(Clone, Debug)]
 pub struct Contrast {
-    /// What the first model allows and the second forbids, and vice versa.
+    /// The histories that the first model allows and the second forbids, and vice versa.
     pub sides: [Side; 2],
     /// Position at which the history of each side was found, for combining the shares of a scan.
     pub places: [Option<ScanIndex>; 2],
@@ -19,14 +19,14 @@ pub struct Contrast {
     pub histories: u64,
 }
 
-/// Whether one model allows a history that another forbids.
+/// The answer to the question whether one model allows a history that another forbids.
 #[derive(Clone, Debug)]
 pub enum Side {
-    /// It does; this is a smallest such history.
+    /// Yes; this is a smallest such history.
     Separated(Box<History>),
-    /// It does not, by a proof.
+    /// No, by a proof.
     Implied(Standing),
-    /// No history of the space is allowed by the one and forbidden by the other.
+    /// No history of the space is allowed by one model and forbidden by the other.
     NotUpTo {
         /// Largest number of operations of the space.
         operations: usize,

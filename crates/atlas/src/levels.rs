@@ -30,7 +30,7 @@ pub fn contrast_levels(
 
 /// Searches for a smallest history of transactions for each question.
 ///
-/// The space must be small ([`Space::is_small`]); it has no fences, because no level sees them.
+/// The space must be small ([`Space::is_small`]) and have no fences, which affect no level.
 pub fn scan_levels(
     definitions: &[&Definition],
     questions: &[Question],
@@ -89,7 +89,7 @@ struct LevelSearch<'a> {
 }
 
 impl LevelSearch<'_> {
-    /// Asks the open questions about a history; returns whether any question is still open.
+    /// Decides the open questions for a history. Returns whether any question is still open.
     fn ask(&mut self, history: &History) -> Result<bool, Stopped> {
         self.scan.histories += 1;
         let mut verdicts: Vec<Option<bool>> = vec![None; self.definitions.len()];

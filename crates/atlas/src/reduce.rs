@@ -1,4 +1,4 @@
-//! Skips histories for which a smaller one shows the same.
+//! Skips histories that are redundant because a smaller history separates the same models.
 //!
 //! A smallest history that separates two models has no operation that both models ignore. For the
 //! models of the catalogue, the operations listed below have no effect, because no relation that
@@ -9,9 +9,9 @@
 //!   separate histories: every path from one to the other starts at an initial write, and a path
 //!   back to an initial write closes a cycle in its own part already. The whole satisfies a model
 //!   if and only if both parts do.
-//! - **A variable that is only read, or only written**, if no read-modify-write does so. Reads of an
-//!   initial value that is never overwritten have no `rw`. Writes that nobody reads can be ordered
-//!   as the rest of the relation has them.
+//! - **A variable that is only read, or only written**, if no read-modify-write accesses it. Reads
+//!   of an initial value that is never overwritten have no `rw`. Writes that no operation reads can
+//!   be ordered consistently with the rest of the relation.
 //! - **A session of one read.** Everything before the read is before the write that it reads from,
 //!   and everything after the read is after that write.
 //! - **A last write that is never read** can be the last of its variable; then nothing comes after
@@ -24,7 +24,7 @@
 //! - **A fence** at the start or end of a session, or next to another fence or a read-modify-write,
 //!   adds no order.
 //!
-//! Nothing is known about definitions outside the catalogue, so for them nothing is skipped.
+//! For definitions outside the catalogue this need not be true, so nothing is skipped for them.
 
 use crate::shape::{Kind, Shape, Skeleton, Source};
 
@@ -64,7 +64,7 @@ impl Reduction {
         }
         let (mut read, mut written, mut last_writes) = (0u16, 0u16, [0u8; 16]);
         let mut reads = [0u8; 16];
-        // Which variables hang together with each variable.
+        // The set of variables connected to each variable.
         let mut parts: Vec<u16> = Vec::new();
         for session in 0..shape.skeleton().sessions {
             let mut part = 0;
@@ -78,7 +78,7 @@ impl Reduction {
                         written |= bit;
                         last_writes[variable] += u8::from(shape.skeleton().is_last(at));
                     }
-                    // It does something even alone.
+                    // The operation affects verdicts even without others.
                     _ => {
                         read |= bit;
                         written |= bit;
@@ -96,8 +96,8 @@ impl Reduction {
             && last_writes.iter().zip(&reads).all(|(writes, reads)| writes <= reads)
     }
 
-    /// Returns whether some history with these sources may be needed; the last source was chosen
-    /// just now.
+    /// Returns whether some history with these sources may be needed, given that the last source is
+    /// the newest choice.
     pub(crate) fn may_matter(self, shape: &Shape<'_>, chosen: &[Source]) -> bool {
         let Some((&Source { read, variable, write }, before)) = chosen.split_last() else {
             return true;
@@ -124,7 +124,7 @@ impl Reduction {
                 return false;
             }
         }
-        // Enough reads must be left for the last writes that nobody has read yet.
+        // Enough reads must remain for the last writes that are unread so far.
         let is_unread = |at: &usize| {
             shape.kind(*at) == Kind::Write
                 && skeleton.is_last(*at)

@@ -19,14 +19,14 @@ pub(crate) struct Machine<'a> {
     variables: usize,
     /// The writes of each variable.
     writes: [Set; LIMIT],
-    /// The store order in which the initial writes come first and nothing else is settled.
+    /// The store order in which the initial writes come first and no other pair is ordered.
     initial_order: Relation,
 }
 
 /// The result of the checks so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Standing {
-    /// Some check fails, whatever is added.
+    /// Some check fails, whatever choices are added.
     Violated,
     /// No check fails for the choices made so far.
     Open,
@@ -170,7 +170,7 @@ impl<'a> Machine<'a> {
 
     /// Searches the orders of the writes of each variable from `variable` on.
     fn search(&mut self, mut variable: usize, ww: Relation) -> bool {
-        // Of at most one write there is one order.
+        // With at most one write there is only one order.
         while variable < self.variables && self.writes[variable].count_ones() <= 1 {
             variable += 1;
         }

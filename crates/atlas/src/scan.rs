@@ -1,16 +1,16 @@
 //! Searches for the smallest histories that one model allows and another forbids.
 //!
 //! Histories are enumerated by size: operations, then sessions, then variables. For each shape the
-//! sources of the reads are chosen one by one; as soon as the partial choice violates every model
-//! that an open question needs to allow the history, the branch is pruned. This is sound for a
+//! sources of the reads are chosen one by one. The branch is pruned as soon as the partial choice
+//! violates every model that should allow the history in an open question. This is sound for a
 //! definition in which a violation remains one whatever is added to `wr`, which the compiled
 //! definition records; for other definitions nothing is pruned. At a leaf a model is decided only
 //! if an open question needs it, cheap models first, and never if the lattice has a proof.
 //!
-//! All cores take skeletons from one list. The result does not depend on their speed: the answer to
-//! a question is the first history of the first skeleton that has one. Neither does the count:
-//! histories examined for a question that an earlier skeleton answered in the meantime are counted
-//! again.
+//! All cores take skeletons from one list. The answers do not depend on their speed: the answer to
+//! a question is the first history of the first skeleton that has one. The number of histories does
+//! not depend on it either: if a skeleton was examined for a question that an earlier skeleton
+//! answered in the meantime, it is counted again without that question.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -113,7 +113,7 @@ pub fn scan(
     scan_reduced(models, questions, space, options, reduction)
 }
 
-/// See [`scan`].
+/// Implements [`scan`] with a chosen reduction.
 pub(crate) fn scan_reduced(
     models: &[Model],
     questions: &[Question],
@@ -134,13 +134,13 @@ pub(crate) fn scan_reduced(
         Err(stopped) => return Scan { stopped: Some(stopped), ..scan },
     };
     let plan = Plan::new(models, &codes, reduction);
-    // Fences alone are of no variable.
+    // Histories of fences alone have no variables.
     let fewest = if space.fences { 0 } else { 1 };
     for operations in 1..=space.operations {
         for sessions in 1..=space.sessions.min(operations) {
             let mut skeletons = skeletons(space, operations, sessions);
             skeletons.retain(|skeleton| reduction.needs_skeleton(skeleton));
-            // Of equal size, histories of plain reads and writes are simplest.
+            // Of equal size, histories of plain reads and writes are the simplest.
             skeletons.sort_by_key(Skeleton::extras);
             for variables in fewest..=space.variables.min(operations) {
                 let open: Vec<usize> =
@@ -224,7 +224,7 @@ impl Plan {
         let mut by_cost: Vec<usize> = all.clone().collect();
         by_cost.sort_by_key(|&m| codes[m].cost());
         let strongest = all.clone().find(|&m| weaker[m].count_ones() as usize == models.len());
-        // A definition that is small decides a history in no time; the choice of sources takes some.
+        // A small definition decides a history faster than its sources are chosen.
         let look_cost = 128 + codes.iter().map(Code::cost).sum::<usize>();
         Plan { look_cost, by_cost, weaker, stronger, strongest }
     }
@@ -291,7 +291,7 @@ impl Group<'_> {
             let questions = open.len();
             let goes_on = worker.look_at(skeleton, open);
             counts.push((skeleton, questions, worker.histories));
-            // A worker that goes no further has all answers or no time left.
+            // A worker stops early if it has all answers or the time is over.
             if !goes_on && self.stopped.lock().expect("no thread panicked").is_some() {
                 break;
             }
@@ -305,8 +305,8 @@ impl Group<'_> {
         let has_stopped = self.stopped.lock().expect("no thread panicked").is_some();
         let mut total = 0;
         for &(skeleton, questions, histories) in counts.iter() {
-            // What a skeleton before this one answers is not open here, which some thread may have
-            // learned too late.
+            // A question that an earlier skeleton answered is not open here, though the thread may
+            // have learned of the answer too late.
             let is_open = |&q: &usize| self.found_at[q].load(Ordering::Relaxed) >= skeleton;
             let open: Vec<usize> = self.open.iter().copied().filter(is_open).collect();
             if has_stopped || open.len() == questions {
@@ -371,7 +371,7 @@ impl<'a> Worker<'a> {
         let wanted = self.wanted();
         let mut alive = 0;
         for (m, machine) in self.machines.iter_mut().enumerate() {
-            // A definition that does not even allow the shape forbids every history of it.
+            // A definition that the shape alone violates forbids every history of the shape.
             let standing = machine.load(shape);
             if wanted >> m & 1 == 1 && standing == Standing::Open {
                 alive |= 1 << m;
@@ -381,7 +381,7 @@ impl<'a> Worker<'a> {
         self.alive.push(alive);
     }
 
-    /// Returns the models that an open question needs to allow a history.
+    /// Returns the models that should allow the history in an open question.
     fn wanted(&self) -> u32 {
         self.open.iter().fold(0, |set, &q| set | 1 << self.group.questions[q].allows)
     }
@@ -417,7 +417,7 @@ impl Visitor for Worker<'_> {
             }
             let machine = &mut self.machines[m];
             if !machine.prunes() || machine.look(sources) == Standing::Open {
-                // One that may allow a history is enough to go on.
+                // One model that may allow a history suffices to continue.
                 break;
             }
             alive &= !plan.stronger[m];
@@ -435,7 +435,7 @@ impl Visitor for Worker<'_> {
         let plan = self.group.plan;
         let mut verdicts =
             Verdicts { plan, machines: &mut self.machines, sources, satisfied: 0, violated: 0 };
-        // What the strongest allows all allow.
+        // A history that the strongest model allows is allowed by all.
         if plan.strongest.is_some_and(|strongest| verdicts.holds(strongest)) {
             return true;
         }
@@ -445,7 +445,8 @@ impl Visitor for Worker<'_> {
             if alive >> allows & 1 == 0 {
                 continue;
             }
-            // Both must be asked unless the first answer settles it: the cheaper one first.
+            // Both models are decided unless the first verdict settles the question; the cheaper
+            // one comes first.
             let codes = self.group.codes;
             if codes[forbids].cost() < codes[allows].cost() && verdicts.holds(forbids) {
                 continue;

@@ -101,8 +101,8 @@ impl Skeleton {
         self.session.get(at + 1) != Some(&self.session[at])
     }
 
-    /// Calls `each` for every shape with that many variables and the permutations that leave it
-    /// unchanged, until it asks to stop. Returns whether it never did.
+    /// Calls `each` for every shape with `variables` variables and the permutations that leave it
+    /// unchanged, until `each` returns `false`. Returns whether that never happened.
     pub(crate) fn shapes(
         &self,
         variables: usize,
@@ -142,7 +142,7 @@ impl Skeleton {
         })
     }
 
-    /// Returns the symmetries that leave a shape unchanged, or nothing if one makes it smaller.
+    /// Returns the symmetries that leave a shape unchanged; `None` if a symmetry makes it smaller.
     fn automorphisms(&self, shape: &Shape<'_>) -> Option<Vec<&[u8]>> {
         let mut found = Vec::new();
         'symmetries: for symmetry in &self.symmetries {
@@ -256,7 +256,7 @@ fn fill(lengths: &[usize], kinds: &[Kind], filled: &mut Vec<Vec<Kind>>, found: &
         filled.push(session.clone());
         fill(lengths, kinds, filled, found);
         filled.pop();
-        // The next in order, as if counting.
+        // The next sequence of kinds in lexicographic order.
         let Some(at) = session.iter().rposition(|kind| Some(kind) != kinds.last()) else {
             return;
         };
@@ -268,7 +268,7 @@ fn fill(lengths: &[usize], kinds: &[Kind], filled: &mut Vec<Vec<Kind>>, found: &
 
 fn skeleton(sessions: &[Vec<Kind>]) -> Skeleton {
     let mut orders: Vec<Vec<usize>> = vec![Vec::new()];
-    // The sessions that may come to a place are those with the same kinds.
+    // A session can be mapped only to sessions with the same kinds.
     for place in sessions {
         orders = orders
             .into_iter()

@@ -1,8 +1,8 @@
 //! Sources for the reads of a shape, each choice once up to symmetry.
 //!
 //! A read takes its value from the initial write or from a write of its variable, but not from a
-//! later write of its own session: such a history satisfies no model. Sources are chosen read by
-//! read, so that the visitor can stop as soon as the choices made settle the question.
+//! later write of its own session, since such a history satisfies no model. Sources are chosen read
+//! by read, so that the visitor can stop as soon as the choices made settle the question.
 
 use crate::reduce::Reduction;
 use crate::shape::{Shape, Source};

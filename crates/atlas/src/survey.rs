@@ -1,4 +1,4 @@
-//! The atlas itself: all pairs of the catalogue.
+//! The atlas: all pairs of models of the catalogue.
 //!
 //! For every pair of models there is either a proof that the first implies the second, or a history
 //! that separates them, or the pair is open up to a bound. Histories of plain reads and writes are
@@ -41,17 +41,17 @@ pub struct Pair {
     pub from: &'static str,
     /// The id of the second model.
     pub to: &'static str,
-    /// Whether the first implies the second.
+    /// The answer to the question whether the first implies the second.
     pub answer: Answer,
-    /// Where a smallest history was found: the scan (first: reads and writes; or second), and the
-    /// position in it.
+    /// Position at which a smallest history was found: the scan (first: reads and writes only;
+    /// second: with fences and read-modify-writes), and the position in it.
     pub place: Option<(usize, ScanIndex)>,
 }
 
-/// Whether one model implies another.
+/// The answer to the question whether one model implies another.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Implied.
+    /// The first model implies the second.
     Implied(Standing),
     /// Not implied: this is a smallest history that the first allows and the second forbids, among
     /// the histories examined.

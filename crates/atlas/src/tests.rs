@@ -1,4 +1,4 @@
-//! The generator, the compiled definitions and the reductions, each against something plain.
+//! Compares the generator, the compiled definitions and the reductions with simple implementations.
 
 use std::collections::HashSet;
 
@@ -37,12 +37,12 @@ fn every_history(space: &Space, reduction: Reduction, each: &mut dyn FnMut(&Shap
     }
 }
 
-/// A history as a list of sessions, of operations, of kind, variable, and source; the names of
-/// sessions and variables are numbers.
+/// A history as a list of sessions of operations, each with its kind, variable and source; the
+/// names of sessions and variables are numbers.
 type Plain = Vec<Vec<(u8, u8, Option<(u8, u8)>)>>;
 
-/// Returns the smallest of the histories that differ from one in the names of sessions and variables
-/// only.
+/// Returns the smallest of the histories that differ from the given one only in the names of
+/// sessions and variables.
 fn smallest(history: &Plain) -> Plain {
     let mut best: Option<Plain> = None;
     for order in permutations(history.len()) {
@@ -86,10 +86,10 @@ fn permutations(count: usize) -> Vec<Vec<usize>> {
     })
 }
 
-/// Lists every history of `operations` up to symmetry, without bad reads: sessions in any order,
-/// variables named as they come, brought to the smallest form.
+/// Lists every history of `operations` up to symmetry, without bad reads: generates all sessions
+/// and variables in order of first use, and reduces each history to its smallest form.
 fn plainly(operations: usize, kinds: u8) -> HashSet<Plain> {
-    // Each operation is in the session of the one before it or in a new one.
+    // Each operation is in the session of the previous one or in a new session.
     let mut all: Vec<Plain> = vec![Vec::new()];
     for _ in 0..operations {
         all = all
@@ -140,7 +140,7 @@ fn plainly(operations: usize, kinds: u8) -> HashSet<Plain> {
                 })
                 .collect();
         }
-        // A fence's variable means nothing; it must not count among the names.
+        // A fence has no variable, so its number must not count among the names.
         for mut history in chosen {
             for op in history.iter_mut().flatten().filter(|op| op.0 == 3) {
                 op.1 = u8::MAX;
@@ -230,7 +230,7 @@ fn compare(models: &[Model], space: &Space, every: usize) {
                 text(&history)
             );
             satisfied[m] += usize::from(expected);
-            // What is said of a part of the sources must hold for the whole.
+            // A partial choice of sources must not be pruned if some whole choice is allowed.
             for part in 0..sources.len() {
                 if expected && machine.prunes() {
                     assert_eq!(machine.look(&sources[..part]), Standing::Open, "{}", model.id());
@@ -260,7 +260,7 @@ fn compiled_definitions_decide_as_the_evaluator_does() {
     compare(&catalogued(), &space, 17);
 }
 
-/// Definitions that use what the catalogue does not, or in a way that nothing may be left out for.
+/// Definitions with features that the catalogue does not use, some of which do not permit pruning.
 #[test]
 fn definitions_of_ones_own_are_compiled_too() {
     let models = [
@@ -281,7 +281,7 @@ fn definitions_of_ones_own_are_compiled_too() {
     assert_eq!(prunes, [true, true, false, true, false, true, true]);
 }
 
-/// What is left out must not make a difference; what is proved must hold.
+/// Reductions must not change answers, and proved implications must hold.
 #[test]
 fn reductions_lose_no_smallest_history() {
     let models = catalogued();
@@ -323,7 +323,7 @@ fn reductions_lose_no_smallest_history() {
     }
 }
 
-/// A history may have no variable at all.
+/// A history may have no variables.
 #[test]
 fn fences_alone_are_histories() {
     let models = [catalogued().remove(0), own("\"one fence\" empty [F] ; po ; [F]")];
@@ -353,7 +353,7 @@ fn what_is_found_does_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// Written actions are what the shape says.
+/// The written actions match the shape.
 #[test]
 fn histories_are_written_with_short_names() {
     let space = Space { fences: true, rmws: true, ..Space::of(3) };

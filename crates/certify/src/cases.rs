@@ -15,12 +15,12 @@ use crate::finals::Finals;
 use crate::reads_from::{Candidates, ReadsFrom};
 use crate::{Rejection, exists, name};
 
-/// What a model adds to proofs by cases.
+/// Rules of a model, as far as proofs by cases need them.
 pub(crate) trait Rules<'a> {
-    /// Accepts or rejects that cases order two writes, or choose the last one.
+    /// Checks that the model supports a split by the order of two writes or by a last write.
     fn admits(&self, cases: &Cases<'a>, split: &Certificate) -> Result<(), Rejection>;
 
-    /// Checks the cycle that closes the present case.
+    /// Checks the cycle that closes the current case.
     fn closes(
         &mut self,
         cases: &Cases<'a>,
@@ -30,28 +30,28 @@ pub(crate) trait Rules<'a> {
     ) -> Result<(), Rejection>;
 }
 
-/// What is known in the present case.
+/// Facts that are known in the current case.
 pub(crate) struct Cases<'a> {
     pub(crate) candidates: &'a Candidates<'a>,
-    /// The `wr` that follows from the values, and what the cases around assume.
+    /// Edges of `wr` that follow from the values or that the enclosing cases assume.
     pub(crate) wr: ReadsFrom<'a>,
-    /// The `ww` that the cases around assume.
+    /// Edges of `ww` that the enclosing cases assume.
     pub(crate) ww: FxHashSet<(OpId, OpId)>,
     finals: Finals,
-    /// The last writes of keys with final values, where only one may be it or the cases around
-    /// assume it.
+    /// Last write of each key with a final value, if only one write can be the last or the
+    /// enclosing cases assume one.
     last: FxHashMap<KeyId, OpId>,
     assumptions: Vec<Before>,
-    /// The branches around, outermost first.
+    /// Indices of the enclosing branches, outermost first.
     branches: Vec<usize>,
 }
 
-/// What is to be done next.
+/// Next step of a check.
 enum CaseStep<'a> {
     Prove(&'a Certificate),
     /// Enters a branch, counting from 0.
     Assume(usize, Case),
-    /// Leaves it.
+    /// Leaves the innermost branch.
     Retract,
 }
 
@@ -62,7 +62,7 @@ enum Case {
     Last(KeyId, OpId),
 }
 
-/// What was the case before an assumption.
+/// State that an assumption replaced, to be restored when the assumption is retracted.
 enum Before {
     Source(OpId, Option<OpId>),
     Unordered(OpId, OpId),
@@ -89,7 +89,7 @@ impl<'a> Cases<'a> {
         }
     }
 
-    /// Checks a proof, whose cases the rules close.
+    /// Checks a proof by cases; the rules check the cycle that closes each case.
     pub(crate) fn check(
         &mut self,
         certificate: &'a Certificate,
@@ -145,18 +145,19 @@ impl<'a> Cases<'a> {
         Ok(())
     }
 
-    /// Returns whether both are writes of one key that count, and not the same.
+    /// Returns whether two operations are different writes of one key that both count.
     pub(crate) fn overwrite(&self, a: OpId, b: OpId) -> bool {
         a != b && self.wr.writes(a).is_some_and(|shared| self.wr.writes(b) == Some(shared))
     }
 
-    /// Returns whether a write of a key with a final value is before the one that is known to be last.
+    /// Returns whether `last` is known to be the last write of its key and `write` is another write
+    /// of that key.
     pub(crate) fn ends(&self, write: OpId, last: OpId) -> bool {
         let is_last = |key: KeyId| self.last.get(&key) == Some(&last);
         self.wr.writes(last).is_some_and(is_last) && self.overwrite(write, last)
     }
 
-    /// Returns the path of a part of the certificate that is being proved.
+    /// Returns the path, within the certificate, of a field of the current case.
     pub(crate) fn part(&self, field: &str) -> String {
         let around: String = self.branches.iter().map(|i| format!("branches[{i}].")).collect();
         around + field
@@ -204,7 +205,8 @@ impl<'a> Cases<'a> {
         Err(Rejection::NotThinAir { part: self.part("read"), op: name(history, read) })
     }
 
-    /// Two writes of one key are ordered if both count, whatever else they read.
+    /// Checks that two operations are different writes of one key that both count; such writes are
+    /// always ordered.
     fn writes_of_one_key(&self, first: OpId, second: OpId) -> Result<(), Rejection> {
         let history = self.wr.history;
         if exists(history, first) && exists(history, second) && self.overwrite(first, second) {
@@ -259,7 +261,7 @@ impl<'a> Cases<'a> {
     }
 }
 
-/// Rejects a certificate that no violation has.
+/// Returns the rejection of a certificate whose kind proves no violation.
 pub(crate) fn no_proof(certificate: &Certificate) -> Rejection {
     Rejection::Kind { kind: certificate.kind(), claim: Verdict::Violation.as_str() }
 }

@@ -31,7 +31,8 @@ use crate::reads_from::ReadsFrom;
 use crate::replay::Cursor;
 use crate::{Rejection, name};
 
-/// Number of writes in between that are looked at one by one, for each session that writes the key.
+/// Number of writes between a source and its read that are examined one by one, for each session
+/// that writes the key.
 const WRITES_PER_SESSION: usize = 4;
 
 /// Checks an order for CC.
@@ -57,22 +58,23 @@ pub(crate) fn convergent(
         .each(wr.history.len(), |read| replayed.each_known_between(OpId(read as u32), |_, _| true))
 }
 
-/// An order that was replayed: what is causally before each operation, and the writes of each key.
+/// A replayed order, with the causal past of each operation and the writes of each key.
 struct Replayed<'a> {
     wr: &'a ReadsFrom<'a>,
-    /// Rows of one entry for each session: operations of the session with a smaller id are in the
-    /// past. The entry of an operation's own session is not used: all that precedes it is in its past.
+    /// Rows with one entry per session: operations of the session with smaller ids are in the past.
+    /// The entry for an operation's own session is not used, because all its predecessors in its
+    /// session are in its past.
     rows: Vec<u32>,
-    /// For each operation its row.
+    /// Row of each operation.
     row: Vec<u32>,
-    /// For each write its place among the writes of all keys. For each plain read the place after the
-    /// last write of its key that precedes it in the order.
+    /// For each write, its position among the writes of all keys. For each plain read, the position
+    /// after the last write of its key that precedes the read in the order.
     place: Vec<u32>,
     writes: Writes,
 }
 
 impl<'a> Replayed<'a> {
-    /// Replays an order, which has to list all that counts and to extend `po` and `wr`.
+    /// Replays an order that must list every operation that counts and extend `po` and `wr`.
     fn new(wr: &'a ReadsFrom<'a>, order: &[OpId], limits: Limits<'_>) -> Result<Self, Rejection> {
         let history = wr.history;
         let width = history.session_count();
@@ -117,7 +119,7 @@ impl<'a> Replayed<'a> {
         Ok(replayed)
     }
 
-    /// Adds a row: what is in a row, and a write with its past.
+    /// Adds a row that joins an existing row with a write and its past.
     fn join(&mut self, row: u32, write: OpId) -> u32 {
         let width = self.wr.history.session_count();
         let (a, b) = (row as usize * width, self.row[write.index()] as usize * width);
@@ -131,7 +133,7 @@ impl<'a> Replayed<'a> {
         (start / width) as u32
     }
 
-    /// Returns the smallest id of a session's operations that are not before an operation.
+    /// Returns the smallest id of a session's operations that are not causally before an operation.
     #[inline]
     fn bound(&self, op: OpId, session: SessionId) -> u32 {
         let history = self.wr.history;
@@ -141,15 +143,16 @@ impl<'a> Replayed<'a> {
         self.rows[self.row[op.index()] as usize * history.session_count() + session.index()]
     }
 
-    /// Returns whether a write is before an operation.
+    /// Returns whether a write is causally before an operation.
     #[inline]
     fn holds(&self, op: OpId, write: OpId) -> bool {
         let history = self.wr.history;
         history.is_initial(write) || write.0 < self.bound(op, history.session_of(write))
     }
 
-    /// Rejects a read if one of the writes of its key between its source and itself, which it knows,
-    /// is bad. Of each session the last one may stand for all.
+    /// Rejects a read if `is_bad` holds for a write of its key that lies between its source and the
+    /// read in the order and is causally before the read. The last such write of each session may
+    /// stand for all of them.
     #[inline]
     fn each_known_between(
         &self,
@@ -184,14 +187,14 @@ impl<'a> Replayed<'a> {
     }
 }
 
-/// The recorded writes that count, key by key.
+/// Recorded writes that count, grouped by key.
 struct Writes {
-    /// For each key and after the last one, the number of writes of smaller keys.
+    /// For each key, the number of writes of smaller keys; finally, the number of all writes.
     starts: Vec<u32>,
-    /// The writes of each key, in the order given.
+    /// Writes of each key, in the order of the certificate.
     writes: Vec<OpId>,
-    /// The writes of each key by their ids, that is session by session in program order; made when it
-    /// is first needed.
+    /// Writes of each key by id, that is, session by session in program order; built when first
+    /// needed.
     by_id: OnceLock<Vec<OpId>>,
 }
 
@@ -209,7 +212,7 @@ impl Writes {
         Writes { starts, writes, by_id: OnceLock::new() }
     }
 
-    /// Returns the last write of a key by a session with an id below a bound.
+    /// Returns the last write of a key among a session's operations with ids below a bound.
     fn last_of(
         &self,
         wr: &ReadsFrom<'_>,

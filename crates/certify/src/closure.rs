@@ -8,8 +8,8 @@
 //! | rule | if | then |
 //! | --- | --- | --- |
 //! | `cf` | a write w2 is before a read of another write w of its key | w2 is before w |
-//! | `rw` | a write w2 is after a write w of its key | w2 is after what reads from w |
-//! | `st` | a write is before another of its key in one relation | it is so in the other |
+//! | `rw` | a write w2 is after a write w of its key | w2 is after every read of w |
+//! | `st` | a write is before another of its key in one relation | the same holds in the other relation |
 //!
 //! Relations that are closed under the rules contain the least ones, so the least ones have no
 //! cycle either.
@@ -31,7 +31,8 @@ use crate::store_order::{
 };
 use crate::{Rejection, exists, name};
 
-/// Checks pairs that close what a memory keeps of program order.
+/// Checks that the pairs, together with preserved program order and `wr`, are acyclic and closed
+/// under the rules.
 pub(crate) fn closed(
     wr: &ReadsFrom<'_>,
     memory: Memory,
@@ -48,7 +49,7 @@ pub(crate) fn closed(
         }
     }
     let sources = sources(wr, memory)?;
-    // Of `poloc` nothing leaves its key, and its clocks rely on that.
+    // Edges of `poloc` never leave their key, and its clocks rely on that.
     let one_key = |&(a, b): &(OpId, OpId)| key(wr, a) == key(wr, b);
     let within_keys: Vec<(OpId, OpId)> = pairs.iter().copied().filter(one_key).collect();
     let order = |i: usize| match (i, memory) {
@@ -70,7 +71,7 @@ pub(crate) fn closed(
     Ok(())
 }
 
-/// Checks that the rules derive nothing that a relation, and the other one, do not have.
+/// Checks that the rules derive no pair that is missing from this relation or from the other one.
 fn is_closed(
     wr: &ReadsFrom<'_>,
     clock: &Clocks<'_>,
@@ -113,7 +114,8 @@ fn is_closed(
     })
 }
 
-/// Returns `wr` between recorded operations, with store buffers only that between sessions.
+/// Returns the edges of `wr` between recorded operations; with store buffers, only those between
+/// sessions.
 pub(crate) fn sources(wr: &ReadsFrom<'_>, memory: Memory) -> Result<Vec<(OpId, OpId)>, Rejection> {
     let history = wr.history;
     let mut sources = Vec::new();
@@ -145,16 +147,18 @@ pub(crate) fn program_order(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
     pairs
 }
 
-/// Which operations share a column: those that stand in line, as far as they are ever compared.
+/// Assignment of operations to columns. Operations of one column are totally ordered wherever they
+/// are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Columns {
-    /// Those of a session.
+    /// One column per session.
     Sessions,
-    /// The plain writes of a session, and the others.
+    /// Two columns per session: its plain writes, and its other operations.
     Buffers,
 }
 
-/// For each operation and column, one more than the last operation of the column before it, or 0.
+/// For each operation and column, one more than the id of the column's last operation before it, or
+/// 0.
 pub(crate) struct Clocks<'a> {
     wr: &'a ReadsFrom<'a>,
     columns: Columns,
@@ -163,7 +167,7 @@ pub(crate) struct Clocks<'a> {
 }
 
 impl<'a> Clocks<'a> {
-    /// Closes a relation, if it has no cycle.
+    /// Computes the transitive closure of a relation, or returns `None` if it has a cycle.
     pub(crate) fn new(
         wr: &'a ReadsFrom<'a>,
         columns: Columns,
@@ -177,7 +181,8 @@ impl<'a> Clocks<'a> {
         let done = sorted(size, parts, limits, |from, to| {
             let (a, b) = (from.index() * width, to.index() * width);
             let column = clocks.column(from);
-            // A later operation of the column is before `to`, and with it all that is before `from`.
+            // `from` or a later operation of its column is already before `to`, and with it
+            // everything before `from`.
             if clocks.entries[b + column] > from.0 {
                 return;
             }
@@ -211,7 +216,7 @@ impl<'a> Clocks<'a> {
     }
 }
 
-/// The writes of each key by column, each column's in line.
+/// Writes of each key by column, in the order of the column.
 pub(crate) struct Writers {
     by_key: Vec<Vec<(usize, Vec<OpId>)>>,
 }
@@ -222,7 +227,7 @@ impl Writers {
         for op in wr.history.ops() {
             let Some(key) = wr.writes(op) else { continue };
             let column = clock.column(op);
-            // A session's operations come one after the other, so its lists are among the last.
+            // The operations of a session are consecutive, so its lists are among the last ones.
             let lists = &mut by_key[key.index()];
             match lists.iter_mut().rev().take(2).find(|(known, _)| *known == column) {
                 Some((_, writes)) => writes.push(op),
@@ -232,7 +237,7 @@ impl Writers {
         Writers { by_key }
     }
 
-    /// Gives, for each column, the last write of a key before an operation.
+    /// Iterates over the last write of a key before an operation in each column.
     pub(crate) fn last_before<'w>(
         &'w self,
         clock: &'w Clocks<'_>,
@@ -246,7 +251,8 @@ impl Writers {
         })
     }
 
-    /// Gives, for each column, the last write of a key that satisfies what its first ones satisfy.
+    /// Iterates over the last write of a key in each column that satisfies a predicate, which must
+    /// hold for a prefix of the column's writes.
     pub(crate) fn last_of_each<'w>(
         &'w self,
         key: usize,
@@ -264,7 +270,7 @@ impl Writers {
     }
 }
 
-/// The last read of each write in each session.
+/// Last read of each write in each session.
 pub(crate) struct Readers {
     starts: Vec<u32>,
     reads: Vec<OpId>,
@@ -276,7 +282,7 @@ impl Readers {
         let session = |op: OpId| history.session_of(op);
         let mut pairs: Vec<(OpId, OpId)> =
             history.ops().filter_map(|read| Some((wr.source(read)?, read))).collect();
-        // Reads of a write are now in the order of their ids, session by session.
+        // The reads of each write are now sorted by id, that is, session by session.
         pairs.sort_by_key(|&(write, _)| write);
         let mut starts = vec![0; history.len() + history.key_count() + 1];
         let mut reads: Vec<OpId> = Vec::new();

@@ -33,14 +33,16 @@ use choice::{Choice, po};
 use evaluate::{Evaluator, holds};
 pub(crate) use project::Projection;
 
-/// How many operations, initial writes included, a history may have whose relations are computed.
+/// Largest number of operations, initial writes included, in a history whose relations are
+/// computed.
 const MAX_DEFINITION_OPERATIONS: usize = 2048;
 
 /// Accepts a certificate if it proves the claim that a history satisfies or violates a definition.
 ///
-/// Consistent: a witness, or an order of all operations, which gives the order of the writes.
-/// Violation: cases, each closed by a read of a value that was never written or of a write that
-/// follows it, by a final value that cannot be, or by a check that fails.
+/// A consistent history is proved by a witness, or by an order of all operations, which determines
+/// the order of the writes. A violation is proved by cases, each closed by a read of a value that
+/// was never written or of a write that follows the read, by an impossible final value, or by a
+/// check that fails.
 pub fn certify_definition(
     history: &History,
     definition: &Definition,
@@ -63,8 +65,8 @@ pub fn certify_definition_within(
     certify_ordered_within(history, definition, order, claim, certificate, budget)
 }
 
-/// Accepts a certificate as [`certify_definition`] does; in a definition about transactions `so`
-/// stands for `order`.
+/// Accepts a certificate as [`certify_definition`] does; in a definition about transactions, `so`
+/// denotes `order`.
 ///
 /// Definitions that choose a commit order are refused.
 pub fn certify_ordered_definition(
@@ -136,7 +138,7 @@ fn certify_choice(
     }
 }
 
-/// Fails if the definition says nothing about the history.
+/// Fails if the definition does not apply to the history.
 fn applies(history: &History, definition: &Definition) -> Result<(), Rejection> {
     if history.ops().any(|op| matches!(history.action(op), Action::Call(_))) {
         return Err(Rejection::Unsupported { what: "objects' calls" });
@@ -159,7 +161,7 @@ fn applies(history: &History, definition: &Definition) -> Result<(), Rejection> 
     }
 }
 
-/// Fails if the relations over a history would be too large.
+/// Fails if the relations over the history would be too large.
 fn affordable(history: &History) -> Result<(), Rejection> {
     let operations = history.len() + history.key_count();
     if operations > MAX_DEFINITION_OPERATIONS {
@@ -218,8 +220,8 @@ fn satisfies(
     Ok(())
 }
 
-/// Checks that the lists hold each write that counts once, with each key's initial write first and
-/// a write of its final value last.
+/// Checks that the lists contain every write that counts once, with each key's initial write first
+/// and a write of its final value last.
 fn are_store_orders(wr: &ReadsFrom<'_>, ww: &[(KeyId, Vec<OpId>)]) -> Result<(), Rejection> {
     let history = wr.history;
     let mut last: Vec<Option<OpId>> = vec![None; history.key_count()];
@@ -258,8 +260,8 @@ fn are_store_orders(wr: &ReadsFrom<'_>, ww: &[(KeyId, Vec<OpId>)]) -> Result<(),
     Ok(())
 }
 
-/// Returns the writes of each key as an order lists them, if it lists all that counts and extends
-/// `po` and `wr`.
+/// Returns the writes of each key in the order of the given operations, which must contain every
+/// operation that counts and extend `po` and `wr`.
 fn store_order(wr: &ReadsFrom<'_>, order: &[OpId]) -> Result<Vec<(KeyId, Vec<OpId>)>, Rejection> {
     let history = wr.history;
     let mut ww: Vec<(KeyId, Vec<OpId>)> =

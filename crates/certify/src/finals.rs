@@ -1,23 +1,24 @@
 //! Final values: which writes may be the last of their keys.
 //!
-//! The last write of a key with a final value has that value, and the initial write is first: it is
-//! the last one only where there is no other. All this is for histories in which every write of such
-//! a key is certain.
+//! The last write of a key with a final value has that value. The initial write is first, so it is
+//! the last one only if the key has no other write. This module applies to histories in which every
+//! write of such a key is certain.
 
 use consistory_history::{History, KeyId, OpId};
 
-/// What the history's final values demand of the last write of each key.
+/// Constraints of the history's final values on the last write of each key.
 pub(crate) struct Finals {
-    /// The keys with a final value, each with the writes of it: one of these is last.
+    /// Keys with a final value, each with the writes of that value, one of which is last.
     pub(crate) last: Vec<(KeyId, Vec<OpId>)>,
-    /// The same without the initial write where there is another write of the key.
+    /// The same keys and writes, without an initial write that another write follows.
     pub(crate) candidates: Vec<(KeyId, Vec<OpId>)>,
-    /// That the others come before the write of a final value, where only one may be last.
+    /// Pairs of a write and the only possible last write of its key, if there is only one.
     pub(crate) before: Vec<(OpId, OpId)>,
 }
 
 impl Finals {
-    /// Expects a history in which all writes of keys with final values are certain.
+    /// Builds the constraints for a history in which all writes of keys with final values are
+    /// certain.
     pub(crate) fn new(history: &History) -> Self {
         let mut finals = Finals { last: Vec::new(), candidates: Vec::new(), before: Vec::new() };
         let mut values = history.finals().to_vec();
@@ -60,7 +61,7 @@ impl Finals {
         Some(&self.candidates[at].1)
     }
 
-    /// Returns whether nothing wrote some final value.
+    /// Returns whether some final value was never written.
     pub(crate) fn are_impossible(&self) -> bool {
         self.last.iter().any(|(_, last)| last.is_empty())
     }

@@ -41,10 +41,9 @@
 //! write counts if and only if something is known to read from it, and only operations that count
 //! appear in orders.
 //!
-//! The modules in reading order: `reads_from`, `replay` (CM and SC), `real_time`
-//! (linearizability), `causal` (CC and CCv),
-//! `store_order` (TSO and PSO), `closure` (wSC and wTSO), `views` (CCM and wCCM), `finals`, `cases`
-//! and `refute` (violations), `definition` (any definition).
+//! The modules in reading order: `reads_from`, `replay` (CM and SC), `real_time` (linearizability),
+//! `causal` (CC and CCv), `store_order` (TSO and PSO), `closure` (wSC and wTSO), `views` (CCM and
+//! wCCM), `finals`, `cases` and `refute` (violations), `definition` (any definition).
 
 mod cases;
 mod causal;
@@ -92,8 +91,9 @@ pub fn certify(
     certify_within(history, model, claim, certificate, &Options::default())
 }
 
-/// Does the same on several threads, with limits of time and memory: a check that reaches one is a
-/// rejection, [`Rejection::Stopped`], which does not mean that the certificate is wrong.
+/// Checks a certificate as [`certify`] does, on several threads and within limits of time and
+/// memory. A check that reaches a limit returns [`Rejection::Stopped`], which does not mean that
+/// the certificate is wrong.
 pub fn certify_within(
     history: &History,
     model: &str,
@@ -113,7 +113,8 @@ pub fn certify_within(
         if history.first_long_transaction().is_some() {
             return Err(Rejection::Unsupported { what: "transactions" });
         }
-        // A violation stands whatever the final values are; consistency has to explain them.
+        // A violation does not depend on the final values; a proof of consistency must explain
+        // them.
         if claim == Verdict::Consistent && !history.finals().is_empty() && !rules.ends(history) {
             return Err(Rejection::Unsupported { what: "final values" });
         }
@@ -161,7 +162,7 @@ pub fn certify_within(
     }
 }
 
-/// A model with rules, or any other.
+/// A model with rules, or any other model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Model {
     Cc,
@@ -196,8 +197,8 @@ impl Model {
         }
     }
 
-    /// Returns whether the model has rules for the final values of a history: it has a store order, and
-    /// all writes of keys with final values are certain.
+    /// Returns whether the model has rules for the final values of a history: it has a store order,
+    /// and all writes of keys with final values are certain.
     fn ends(self, history: &History) -> bool {
         if !matches!(self, Model::Sc | Model::Tso | Model::Pso) {
             return false;
@@ -208,7 +209,7 @@ impl Model {
         !uncertain.any(|op| history.writes(op).is_some_and(|(key, _)| has_final[key.index()]))
     }
 
-    /// Returns what the model keeps of program order.
+    /// Returns how much of program order the model preserves.
     fn memory(self) -> Memory {
         match self {
             Model::Wccm | Model::Wtso | Model::Tso => Memory::TotalStore,
@@ -218,7 +219,7 @@ impl Model {
     }
 }
 
-/// Checks that each key ends with its final value, given writes of which each key's last is last.
+/// Checks that each key ends with its final value, given the writes of each key in order.
 fn finals(history: &History, writes: impl Iterator<Item = (KeyId, OpId)>) -> Result<(), Rejection> {
     if history.finals().is_empty() {
         return Ok(());
@@ -234,7 +235,7 @@ fn finals(history: &History, writes: impl Iterator<Item = (KeyId, OpId)>) -> Res
     }
 }
 
-/// Returns whether an id is an operation or an initial write of the history.
+/// Returns whether an id denotes an operation or an initial write of the history.
 fn exists(history: &History, op: OpId) -> bool {
     op.index() < history.len() + history.key_count()
 }

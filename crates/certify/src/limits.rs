@@ -5,18 +5,18 @@ use consistory_work::side_by_side;
 
 use crate::Rejection;
 
-/// Number of steps between two looks at the clock.
+/// Number of steps between two readings of the clock.
 const STEPS_PER_LOOK: usize = 1 << 14;
 
 /// Number of items that a thread takes at a time.
 const ITEMS_PER_PIECE: usize = 1 << 14;
 
-/// How much time, memory and how many threads a check may take.
+/// Limits of time and memory and the number of threads of a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits<'a>(pub(crate) &'a Options);
 
 impl Limits<'_> {
-    /// Fails when the time is over; reads the clock only at some of the steps.
+    /// Fails if the time is over; reads the clock only once per `STEPS_PER_LOOK` steps.
     #[inline]
     pub(crate) fn step(self, step: usize) -> Result<(), Stopped> {
         match step % STEPS_PER_LOOK {
@@ -25,13 +25,13 @@ impl Limits<'_> {
         }
     }
 
-    /// Fails when a table of so many entries is more than the budget allows.
+    /// Fails if a table of `entries` entries exceeds the budget.
     pub(crate) fn reserve<T>(self, entries: usize) -> Result<(), Stopped> {
         self.0.budget.reserve(entries as u64 * size_of::<T>() as u64)
     }
 
-    /// Checks the items from 0 on, on all threads, and returns the rejection of the smallest one
-    /// that is rejected.
+    /// Checks the items 0 to `items` on all threads, and returns the rejection of the smallest
+    /// rejected item.
     pub(crate) fn each(
         self,
         items: usize,

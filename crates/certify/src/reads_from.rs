@@ -1,8 +1,7 @@
-//! What each read reads from, worked out from the values.
+//! The source of each read, derived from the values.
 //!
-//! Reads and writes are grouped by key. Key by key, a table holds the last write of each value, from
-//! which the candidates of the key's reads are read off: linear in the history, and threads share the
-//! keys.
+//! Reads and writes are grouped by key. For each key, a table of the last write of each value
+//! yields the candidates of the key's reads. Cost: linear in the history; threads share the keys.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -22,17 +21,17 @@ const NONE: u32 = u32::MAX;
 /// Histories with fewer operations are grouped by one thread.
 const PARALLEL_OPS: usize = 50_000;
 
-/// Number of keys' ranges that each thread takes, so that no thread waits long for another.
+/// Number of key ranges per thread, so that no thread waits long for another.
 const RANGES_PER_THREAD: usize = 4;
 
-/// The writes that each read can have taken its value from.
+/// The writes from which each read can have taken its value.
 pub(crate) struct Candidates<'a> {
     pub(crate) history: &'a History,
-    /// For each recorded operation the only candidate, if it is a read that has just one.
+    /// The only candidate of each recorded operation, if it is a read with exactly one candidate.
     only: Vec<AtomicU32>,
-    /// For each read with several candidates the write of its value with the largest id.
+    /// For each read with several candidates, the write of its value with the largest id.
     latest: FxHashMap<OpId, OpId>,
-    /// For each write the one with the next smaller id that writes the same value to the same key.
+    /// For each write, the write with the next smaller id of the same value to the same key.
     earlier: Vec<AtomicU32>,
     /// Transactions of the operations, for definitions about transactions.
     pub(crate) transactions: Option<&'a Projection>,
@@ -43,12 +42,12 @@ impl<'a> Candidates<'a> {
         Self::within(history, Limits(&Options::default())).expect("there are no limits")
     }
 
-    /// Returns the candidates, unless a limit is reached.
+    /// Finds the candidates, unless a limit is reached.
     pub(crate) fn within(history: &'a History, limits: Limits<'_>) -> Result<Self, Stopped> {
         Self::find(history, None, limits)
     }
 
-    /// Returns the candidates of a history of transactions: no transaction reads from itself.
+    /// Finds the candidates in a history of transactions, none of which reads from itself.
     pub(crate) fn of_transactions(projection: &'a Projection) -> Self {
         Self::find(&projection.history, Some(projection), Limits(&Options::default()))
             .expect("there are no limits")
@@ -88,8 +87,8 @@ impl<'a> Candidates<'a> {
         Ok(candidates)
     }
 
-    /// Finds the candidates of the reads of some keys; returns the latest ones where there are
-    /// several.
+    /// Finds the candidates of the reads of some keys; returns the latest candidate of each read
+    /// that has several.
     fn find_of_keys(
         &self,
         keys: Range<u32>,
@@ -128,7 +127,7 @@ impl<'a> Candidates<'a> {
         self.transactions.is_some_and(|t| t.units[read.index()] == t.units[write.index()])
     }
 
-    /// Iterates over the candidates of a read from the latest write of its value on.
+    /// Iterates over the candidates of a read, from the latest write of its value backwards.
     #[inline]
     fn from(&self, read: OpId, latest: OpId) -> impl Iterator<Item = OpId> {
         std::iter::successors(Some(latest), |write| some(self.earlier[write.index()].load(Relaxed)))
@@ -158,7 +157,7 @@ fn some(entry: u32) -> Option<OpId> {
     (entry != NONE).then_some(OpId(entry))
 }
 
-/// An operation that reads or writes, and the value.
+/// An operation that reads or writes a key, and its value.
 #[derive(Clone, Copy)]
 struct Access {
     op: OpId,
@@ -167,7 +166,8 @@ struct Access {
 
 /// Operations grouped by key, each group in the order of their ids.
 struct Accesses {
-    /// For each key and after the last one, the number of operations with smaller keys.
+    /// For each key, the number of operations with smaller keys; finally, the number of all
+    /// operations.
     starts: Vec<u32>,
     accesses: Vec<Access>,
 }
@@ -204,13 +204,13 @@ impl Accesses {
     }
 }
 
-/// What each read is known to read from.
+/// Known source of each read.
 pub(crate) struct ReadsFrom<'a> {
     pub(crate) history: &'a History,
     /// Known source of each recorded operation, or `NONE`.
     source: Vec<u32>,
-    /// For each write, or for each transaction, how many operations are known to read from it; empty
-    /// if all operations are known to have taken effect.
+    /// For each write, or for each transaction, the number of operations that are known to read
+    /// from it; empty if all operations are known to have taken effect.
     readers: Vec<u32>,
     transactions: Option<&'a Projection>,
 }
@@ -232,7 +232,8 @@ impl<'a> ReadsFrom<'a> {
         wr
     }
 
-    /// Derives the source of every read, using the certificate's choices where they are needed.
+    /// Derives the source of every read, using the certificate's choices where there are several
+    /// candidates.
     pub(crate) fn chosen(
         candidates: &Candidates<'a>,
         choices: &[(OpId, OpId)],
@@ -286,7 +287,8 @@ impl<'a> ReadsFrom<'a> {
         before
     }
 
-    /// Returns whether an operation counts: it took effect, or something reads from it.
+    /// Returns whether an operation counts: it took effect, or some operation is known to read from
+    /// it.
     #[inline]
     pub(crate) fn counts(&self, op: OpId) -> bool {
         self.history.is_certain(op)
@@ -294,7 +296,8 @@ impl<'a> ReadsFrom<'a> {
                 && (self.transactions.is_none() || self.history.writes(op).is_some()))
     }
 
-    /// Returns where the readers of a write are counted: at itself, or at its transaction.
+    /// Returns the index at which the readers of a write are counted: its own, or that of its
+    /// transaction.
     #[inline]
     fn counted_as(&self, write: OpId) -> usize {
         match self.transactions {

@@ -4,8 +4,8 @@
 //! write of its key, and an operation that returned before another one started comes before it. An
 //! operation of unknown status never returned: it comes before nothing in real time.
 //!
-//! An order keeps real time iff no operation returned before one started that precedes it in the
-//! order. So it is enough to remember the latest start so far.
+//! An order respects real time iff no operation returned before the start of an operation that
+//! precedes it in the order. So the checker remembers only the latest start so far.
 //!
 //! Cost: linear in the length of the order.
 
@@ -24,7 +24,7 @@ pub(crate) fn linear(
     let history = wr.history;
     let mut last: Vec<OpId> = history.keys().map(|key| history.initial_write(key)).collect();
     let mut is_taken = vec![false; history.len()];
-    // The last operation of each session that is known to have taken effect.
+    // Last operation of each session that is known to have taken effect.
     let mut of_session: Vec<Option<OpId>> = vec![None; history.session_count()];
     let mut latest: Option<(i64, OpId)> = None;
     for (i, &op) in order.iter().enumerate() {
@@ -71,13 +71,14 @@ pub(crate) fn linear(
     }
 }
 
-/// Returns when an operation is known to have returned.
+/// Returns the time at which an operation is known to have returned, if any.
 fn returned(history: &History, op: OpId) -> Option<i64> {
     history.time(op)?.end.filter(|_| history.status(op) != Status::Unknown)
 }
 
-/// Checks whether an operation returned before another one started; an initial write is before all.
-/// Where a session's next operation starts at the time at which one returns, the session's order tells.
+/// Checks whether an operation returned before another one started; an initial write precedes every
+/// other operation. If a session's next operation starts at the time at which one returns, the
+/// session order decides.
 pub(crate) fn returned_before(history: &History, before: OpId, after: OpId) -> bool {
     if history.is_initial(before) || history.is_initial(after) {
         return history.is_initial(before) && !history.is_initial(after);

@@ -1,8 +1,8 @@
 //! Violations: cases, each closed by a cycle, each of whose edges follows by a rule.
 //!
-//! Some edges the history has: `po` (with each initial write before everything recorded), `wr`
-//! where it is known, and for TSO `ppo`, `poloc` and `wre`. The others follow from premises. A path
-//! is a sequence of edges, each starting where the one before ends.
+//! The history itself provides some edges: `po` (with each initial write before everything
+//! recorded), `wr` where it is known, and for TSO `ppo`, `poloc` and `wre`. The other edges follow
+//! from premises. A path is a sequence of edges, each starting where the previous one ends.
 //!
 //! | edge | premises | side conditions |
 //! | --- | --- | --- |
@@ -11,11 +11,11 @@
 //! | `ww` w → w2 | a path w → w2; or none, if a case assumes it or w is initial | w2 is not w |
 //!
 //! For SC, TSO and PSO an edge `final` w2 → w needs no premises if w is the only write of its key's
-//! final value, or a case assumes that it is the last; it may stand in paths and cycles wherever `ww`
-//! may. The initial write is never the last of several.
+//! final value, or a case assumes that it is the last; it may occur in paths and cycles wherever
+//! `ww` may. The initial write is never the last of several.
 //!
-//! In all of them w, w2 and r are of one key, and w and w2 count. Which edges a path may have, and
-//! which cycles there must not be, depends on the model:
+//! In all rules w, w2 and r are of one key, and w and w2 count. The model determines which edges a
+//! path may have and which cycles are forbidden:
 //!
 //! | model | paths of premises | forbidden cycles |
 //! | --- | --- | --- |
@@ -27,20 +27,21 @@
 //! | wSC, SC | `po wr ww rw cf hb` | the same |
 //! | wTSO, TSO, PSO | `ppo wre ww rw cf`, or `poloc wre ww rw cf` | the same |
 //!
-//! For CM there is an observer o: r has to be o or before o in `po`, and every operation has to be
-//! in the causal past of o. For CCM and wCCM an edge `hb` belongs to the session of r, and only such edges of
-//! the same session may be among its premises; in premises of `rw` and `ww` each `cf` and `ww` is of the key of w,
-//! and for wCCM r in `cf` reads from another session. For SC every rule is sound without limits, because all edges lie in the
-//! one total order. For TSO a path within one of the two relations shows that the reverse `ww`
-//! would close a cycle, which is all that the rules need. The weak models are what these rules derive
-//! without cases, so a proof for one of them has no case that orders two writes.
+//! For CM there is an observer o: r must be o or before o in `po`, and every operation must be in
+//! the causal past of o. For CCM and wCCM an edge `hb` belongs to the session of r, and any `hb`
+//! among its premises must belong to the same session. In premises of `rw` and `ww`, each `cf` and
+//! `ww` must be of the key of w; for wCCM, r in `cf` must read from another session. For SC every
+//! rule is sound without restrictions, because all edges lie in one total order. For TSO a path
+//! within one of the two relations shows that the reverse `ww` would close a cycle, which is all
+//! that the rules need. The weak models are exactly what these rules derive without cases, so a
+//! proof for one of them has no case that orders two writes.
 //!
 //! A derived edge may be used again, without premises, after its derivation in the same cycle. A
-//! case that chooses what a read reads from makes that `wr` known, and a case that orders two writes
-//! makes that `ww` known, for all that is inside it.
+//! case that chooses the source of a read makes that `wr` known, and a case that orders two writes
+//! makes that `ww` known, for everything inside the case.
 //!
-//! Cost: linear in the certificate, and for each cycle of CM in the causal past of its observer.
-//! Nothing recurses, however deep cases and premises are nested.
+//! Cost: linear in the certificate; each cycle of CM also costs the size of the causal past of its
+//! observer. Nothing recurses, however deeply cases and premises are nested.
 
 use consistory_history::{OpId, SessionId};
 use consistory_verdict::Relation::{
@@ -90,7 +91,7 @@ const REAL_TIME: &[Relations] = &[&[Rt, Wr, Ww, Rw, Cf]];
 const BUFFERED: &[Relations] = &[&[Ppo, Wre, Ww, Rw, Cf, Final], &[Poloc, Wre, Ww, Rw, Cf, Final]];
 
 impl Model {
-    /// Returns the sets of relations that a path among the premises of a derived relation may be of.
+    /// Returns the sets of relations that a path among the premises of a derived relation may use.
     fn premises(self, relation: &Relation) -> Option<&'static [Relations]> {
         match (self, relation) {
             (Model::Cc | Model::Ccv | Model::Cm, Rw) | (Model::Ccv, Cf) => Some(CAUSAL),
@@ -111,7 +112,7 @@ impl Model {
     /// Returns whether the model forbids a cycle of these edges.
     fn forbids(self, cycle: &[Edge]) -> bool {
         let future_read = |first: &Relation, second: &Relation| {
-            // In real time operations of one session may overlap.
+            // For linearizability, operations of one session may overlap.
             self != Model::Lin
                 && cycle.len() == 2
                 && cycle[0].relation == *first
@@ -142,19 +143,20 @@ struct CycleProof<'a> {
     limits: Limits<'a>,
     /// Number of cycles that were checked.
     cycles: usize,
-    /// With store buffers, for each operation how many fences and read-modify-writes have smaller ids.
+    /// With store buffers: for each operation, the number of fences and read-modify-writes with
+    /// smaller ids.
     barriers: Vec<u32>,
-    /// Whether final values count.
+    /// Whether the rules for final values apply.
     ends: bool,
 }
 
-/// What is known inside one cycle.
+/// Facts that are known inside one cycle.
 struct Inside<'a> {
     derived: FxHashSet<(OpId, OpId, &'a Relation)>,
-    /// The edges of `hb` by the session whose reads show them.
+    /// Edges of `hb`, each with the session whose reads show it.
     shown: FxHashSet<(OpId, OpId, &'a Relation, SessionId)>,
     observer: Option<OpId>,
-    /// For each session the smallest id that is not in the causal past of the observer.
+    /// For each session, the smallest id that is not in the causal past of the observer.
     past: Option<Vec<u32>>,
 }
 
@@ -180,7 +182,7 @@ impl<'a> Rules<'a> for CycleProof<'_> {
     }
 }
 
-/// The rules and what is known where they are applied.
+/// Rules of the model, with the facts of the current case.
 struct Closing<'p, 'a> {
     proof: &'p CycleProof<'p>,
     cases: &'p Cases<'a>,
@@ -239,7 +241,7 @@ impl<'a> Closing<'_, 'a> {
         Ok(())
     }
 
-    /// Checks one edge whose premises, if it has any, were checked.
+    /// Checks that an edge follows from its premises, which were checked before.
     fn follows(&self, edge: &'a Edge, inside: &mut Inside<'a>) -> Result<(), Flaw> {
         let (history, from, to) = (self.cases.wr.history, edge.from, edge.to);
         if !exists(history, from) || !exists(history, to) {
@@ -322,8 +324,8 @@ impl<'a> Closing<'_, 'a> {
         !history.is_initial(b) && (history.is_initial(a) || (self.same_session(a, b) && a < b))
     }
 
-    /// Unlike `po` it has to be between operations that count: a chain of it through one that
-    /// does not would show nothing.
+    /// Returns whether `ppo` orders two operations. Unlike `po`, it orders only operations that
+    /// count: a chain through any other operation would prove nothing.
     fn ppo(&self, a: OpId, b: OpId) -> bool {
         if !self.po(a, b) || !self.cases.wr.counts(a) || !self.cases.wr.counts(b) {
             return false;
@@ -353,7 +355,8 @@ impl<'a> Closing<'_, 'a> {
             && history.session_of(a) == history.session_of(b)
     }
 
-    /// Returns whether, for CCM and wCCM, the session of a read shows a path to it; notes that session.
+    /// Checks, for CCM and wCCM, that the session of a read shows the path to it, and stores that
+    /// session in `shown_by`.
     fn sees(
         &self,
         edge: &Edge,
@@ -375,7 +378,7 @@ impl<'a> Closing<'_, 'a> {
             .all(|step| inside.shown.contains(&(step.from, step.to, &step.relation, session)))
     }
 
-    /// Returns whether, for CCM and wCCM, all orders of writes in a path are of the key of its end.
+    /// Checks, for CCM and wCCM, that all `cf` and `ww` edges of a path are of the key of its end.
     fn agrees(&self, path: &[Edge], end: OpId) -> bool {
         !matches!(self.proof.model, Model::Ccm | Model::Wccm)
             || path
@@ -384,12 +387,13 @@ impl<'a> Closing<'_, 'a> {
                 .all(|step| self.cases.wr.writes(step.from) == self.cases.wr.writes(end))
     }
 
-    /// Returns whether a read is the observer or before it in its session.
+    /// Returns whether a read is the observer or precedes it in its session.
     fn observes(&self, observer: Option<OpId>, read: OpId) -> bool {
         observer.is_some_and(|observer| read == observer || self.po(read, observer))
     }
 
-    /// Returns for each session the smallest id that is neither `op` nor known to be causally before.
+    /// Returns for each session the smallest id that is neither `op` nor known to be causally
+    /// before it.
     fn past(&self, op: OpId) -> Vec<u32> {
         let history = self.cases.wr.history;
         let mut past: Vec<u32> =
@@ -408,19 +412,20 @@ impl<'a> Closing<'_, 'a> {
     }
 }
 
-/// Returns whether edges lead from one operation to another.
+/// Returns whether edges form a path from one operation to another.
 fn is_path(edges: &[Edge], from: OpId, to: OpId) -> bool {
     edges.first().is_some_and(|first| first.from == from)
         && edges.windows(2).all(|pair| pair[0].to == pair[1].from)
         && edges.last().is_some_and(|last| last.to == to)
 }
 
-/// Returns whether edges are all of one of several sets of relations.
+/// Returns whether all edges belong to one of several sets of relations.
 fn are_of<'a>(edges: impl Iterator<Item = &'a Edge> + Clone, sets: &[Relations]) -> bool {
     sets.iter().any(|set| edges.clone().all(|edge| set.contains(&edge.relation)))
 }
 
-/// Takes premises apart into a `wr` edge, which comes first or last, and a path.
+/// Splits premises into a `wr` edge, which comes first or last, and a path; iterates over both
+/// splits.
 fn parts(premises: &[Edge]) -> impl Iterator<Item = (&Edge, &[Edge])> {
     [premises.split_first(), premises.split_last()]
         .into_iter()
@@ -428,7 +433,7 @@ fn parts(premises: &[Edge]) -> impl Iterator<Item = (&Edge, &[Edge])> {
         .filter(|(edge, _)| matches!(&edge.relation, Wr | Wre))
 }
 
-/// Counts for each operation the fences and read-modify-writes that have smaller ids.
+/// Counts, for each operation, the fences and read-modify-writes that have smaller ids.
 fn count_barriers(wr: &ReadsFrom<'_>) -> Vec<u32> {
     let mut count = 0;
     wr.history

@@ -1,10 +1,10 @@
-//! Why a certificate is rejected.
+//! Reasons for which a certificate is rejected.
 
 use std::fmt;
 
 use consistory_verdict::Stopped;
 
-/// Which part of a certificate proves nothing, and why.
+/// The part of a certificate that proves nothing, and the reason.
 ///
 /// Operations are given by their references, parts by their path in the certificate's JSON.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -19,12 +19,12 @@ pub enum Rejection {
         model: String,
     },
     /// The claim is undecided.
-    #[error("an undecided verdict claims nothing")]
+    #[error("an undecided verdict makes no claim")]
     NoClaim,
-    /// The history has more than registers.
+    /// The history contains something other than registers.
     #[error("the model is about registers, and the history has {what}")]
     Unsupported {
-        /// What it has.
+        /// The unsupported part of the history.
         what: &'static str,
     },
     /// The certificate is not of a kind that can prove the claim.
@@ -35,10 +35,10 @@ pub enum Rejection {
         /// The claim.
         claim: &'static str,
     },
-    /// An operation is not in the history, or is not recorded where it has to be.
+    /// An operation is not in the history, or must be a recorded one and is not.
     #[error("`{part}`: {op} is not a recorded operation")]
     NotRecorded {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The operation.
         op: String,
@@ -66,15 +66,15 @@ pub enum Rejection {
     /// An operation comes before its predecessor in its session, comes twice, or does not count.
     #[error("`{part}`: {op} is not the next operation of its session that counts")]
     OutOfOrder {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The operation.
         op: String,
     },
-    /// An operation returned before one started that the order has before it.
-    #[error("`{part}`: {before} returned before {after} started, which precedes it in the order")]
+    /// An operation returned before the start of an operation that precedes it in the order.
+    #[error("`{part}`: {after} precedes {before}, which returned before {after} started")]
     NotInRealTime {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The operation that returned.
         before: String,
@@ -84,7 +84,7 @@ pub enum Rejection {
     /// A read comes before the write that it reads from.
     #[error("`{part}`: {read} comes before {write}, from which it reads")]
     BeforeItsWrite {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The read.
         read: String,
@@ -94,15 +94,15 @@ pub enum Rejection {
     /// An operation that counts is not listed.
     #[error("`{part}`: {op} is missing")]
     Missing {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The operation.
         op: String,
     },
-    /// A session's or key's order is listed twice, or is of none that the history has.
+    /// An order of a session or key is listed twice, or the history has no such session or key.
     #[error("`{part}` is listed twice or is not in the history")]
     BadName {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
     },
     /// A read does not take the last write by the rule of the model.
@@ -115,10 +115,11 @@ pub enum Rejection {
         /// A write of the same key that comes later.
         last: String,
     },
-    /// A store order does not start with the initial write, or lists something that is not a write of its key.
+    /// A store order does not start with the initial write, or lists an operation that does not
+    /// write its key.
     #[error("`{part}`: {op} does not belong there in the order of the writes of this key")]
     BadStoreOrder {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The operation.
         op: String,
@@ -130,17 +131,17 @@ pub enum Rejection {
         relation: &'static str,
     },
     /// The rules derive a pair that the relation does not have.
-    #[error("it follows that {before} comes before {after}, which the pairs do not say")]
+    #[error("it follows that {before} comes before {after}, but the pairs do not contain this")]
     NotClosed {
         /// The operation that comes first.
         before: String,
         /// The other one.
         after: String,
     },
-    /// What the certificate calls a thin-air read is not a read, or has a candidate.
+    /// The operation of a thin-air read is not a read, or has a candidate.
     #[error("`{part}`: {op} is not a read of a value that was never written")]
     NotThinAir {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The operation.
         op: String,
@@ -148,33 +149,33 @@ pub enum Rejection {
     /// The edges do not form a closed walk.
     #[error("`{part}`: the edges do not form a cycle")]
     NotACycle {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
     },
     /// The edges form a cycle, but one that the model allows.
     #[error("`{part}`: the model allows a cycle of these relations")]
     AllowedCycle {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
     },
     /// An edge does not follow.
     #[error("`{part}`: `{relation}` from {from} to {to} does not follow: {flaw}")]
     Edge {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The relation.
         relation: String,
-        /// Where the edge starts.
+        /// Start of the edge.
         from: String,
-        /// Where it ends.
+        /// End of the edge.
         to: String,
-        /// Why it does not follow.
+        /// Reason why the edge does not follow.
         flaw: Flaw,
     },
     /// The two operations of a split are not two writes of one key that both count.
     #[error("`{part}`: {first} and {second} are not two writes of one key")]
     BadSplit {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// One operation.
         first: String,
@@ -184,7 +185,7 @@ pub enum Rejection {
     /// The cases of a read are not exactly its candidates.
     #[error("`{part}`: {write} is left out, or is not a candidate of {read}, or is listed twice")]
     BadCases {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The read.
         read: String,
@@ -194,20 +195,21 @@ pub enum Rejection {
     /// Cases of the last write are about a key that has no final value.
     #[error("`{part}`: the history gives no final value for this key")]
     NoFinalValue {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
     },
     /// The cases of the last write of a key are not exactly the candidates.
     #[error("`{part}`: {write} is left out, or cannot be the last of {key}, or is listed twice")]
     BadLast {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The key.
         key: String,
         /// The write.
         write: String,
     },
-    /// The history gives a final value of which a definition says nothing.
+    /// A final value is given, but the definition has no store order or the key has an
+    /// indeterminate write.
     #[error(
         "the history gives the final value of {key}, and the definition has no store order or a \
          write of the key is of unknown status"
@@ -226,13 +228,13 @@ pub enum Rejection {
         /// Largest supported number.
         limit: usize,
     },
-    /// Evaluating the definition takes more steps than there may be.
-    #[error("to evaluate the definition takes too many steps")]
+    /// Evaluating the definition takes more steps than the limit.
+    #[error("evaluating the definition takes too many steps")]
     TooMuchWork,
-    /// A store order is given or guessed, and the definition has none.
+    /// A store order is given or assumed, but the definition has none.
     #[error("`{part}`: the definition has no store order")]
     NoStoreOrder {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
     },
     /// The last write of a key does not have its final value.
@@ -250,13 +252,13 @@ pub enum Rejection {
     /// The definition has no such check, or does not demand it for the operation.
     #[error("`{part}`: the definition has no such check, or not for this operation")]
     NoSuchCheck {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
     },
     /// A check that is said to fail holds under the assumptions.
     #[error("`{part}`: the check `{check}` holds under the assumptions")]
     CheckHolds {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The check's name.
         check: String,
@@ -264,21 +266,21 @@ pub enum Rejection {
     /// A check fails under the assumptions, but it may hold if more is chosen.
     #[error("`{part}`: the check `{check}` fails, but a further choice may make it hold")]
     Unsettled {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: String,
         /// The check's name.
         check: String,
     },
 }
 
-/// Why an edge does not follow.
+/// Reasons why an edge does not follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// The history has no such pair.
     NotGiven,
     /// The model has no rule for this relation.
     NoRule,
-    /// There are no premises, and it was neither derived before nor assumed.
+    /// The edge has no premises, and it was neither derived before nor assumed.
     Unproved,
     /// The premises do not match the relation's rule.
     Premises,

@@ -1,10 +1,10 @@
 //! Orders that are replayed: SC and CM.
 //!
-//! A history satisfies SC iff its operations have a total order that extends `po` and in which
-//! each read takes the last write of its key. It satisfies CM iff for each session there is such
-//! an order of what is causally before the session's last operation, in which only the reads of the
-//! session itself need to take the last write: whatever is in `hb_o` is then in the order. An order
-//! that holds more than the causal past proves it just as well.
+//! A history satisfies SC iff its operations have a total order that extends `po` and in which each
+//! read takes the last write of its key. It satisfies CM iff for each session there is such an
+//! order of the operations causally before the session's last operation, in which only the
+//! session's own reads need to take the last write; every such order contains `hb_o`. An order that
+//! contains more than the causal past is an equally good proof.
 //!
 //! Cost: linear in the length of the orders. Threads share the orders of CM.
 
@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::reads_from::ReadsFrom;
 use crate::{Rejection, name};
 
-/// Number of pieces of sessions' orders for each thread.
+/// Number of groups of sessions for each thread.
 const ORDERS_PER_THREAD: usize = 8;
 
 /// Checks an order for SC.
@@ -37,7 +37,8 @@ pub(crate) fn sessions(
             _ => return Err(Rejection::BadName { part: format!("orders.#{}", session.0) }),
         }
     }
-    // Threads take turns with many short orders, and each long order is a piece by itself.
+    // Each piece takes every `pieces`-th session; if there are few sessions, each order is a piece
+    // by itself.
     let pieces = history.session_count().min(ORDERS_PER_THREAD * limits.0.jobs.max(1));
     let replayed = side_by_side(pieces, limits.0.jobs, |piece| {
         let mut replay = Replay::new(wr);
@@ -51,11 +52,11 @@ pub(crate) fn sessions(
     replayed.into_iter().collect()
 }
 
-/// How far a replay has come.
+/// State of a replay.
 struct Replay<'a> {
     wr: &'a ReadsFrom<'a>,
     cursor: Cursor<'a>,
-    /// For each key the last write.
+    /// Last write of each key.
     last: Vec<OpId>,
 }
 
@@ -65,8 +66,9 @@ impl<'a> Replay<'a> {
         Replay { wr, cursor: Cursor::new(wr), last }
     }
 
-    /// Replays an order that has to hold all of a session, whose reads take the last write, or all
-    /// of every session; then goes back to the start.
+    /// Replays an order and then returns to the start. With a session, the order must contain all
+    /// its operations, and its reads must take the last write; without one, this applies to every
+    /// session.
     fn run(
         &mut self,
         order: &[OpId],
@@ -105,7 +107,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Goes back to the start; undoing only what was done keeps many short orders cheap.
+    /// Returns to the start; undoing only the changes of the order keeps many short orders cheap.
     fn reset(&mut self, order: &[OpId]) {
         let history = self.wr.history;
         if order.len() > self.last.len() + self.cursor.next.len() {
@@ -122,7 +124,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// The next operation of each session, in an order that extends `po` and `wr`.
+/// Next operation of each session, in an order that extends `po` and `wr`.
 pub(crate) struct Cursor<'a> {
     wr: &'a ReadsFrom<'a>,
     /// First counting operation of each session, or the end of the session.
@@ -147,7 +149,7 @@ impl<'a> Cursor<'a> {
         Cursor { wr, next: first.clone(), first, end }
     }
 
-    /// Takes the `i`th operation of the order, if it may come now.
+    /// Takes the `i`th operation of the order, or fails if the operation cannot come now.
     #[inline]
     pub(crate) fn take(&mut self, op: OpId, part: &str, i: usize) -> Result<(), Rejection> {
         let history = self.wr.history;
@@ -170,7 +172,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Fails if not all of a session was taken.
+    /// Fails if not all operations of a session were taken.
     pub(crate) fn complete(&self, session: SessionId, part: &str) -> Result<(), Rejection> {
         let next = self.next[session.index()];
         if next == self.end[session.index()] {
@@ -180,7 +182,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Finds the first counting operation from `from` on, or returns `end`.
+/// Returns the first counting operation from `from` on, or `end`.
 #[inline]
 fn counting(wr: &ReadsFrom<'_>, from: OpId, end: OpId) -> OpId {
     let mut op = from;

@@ -1,9 +1,10 @@
 //! Store orders: TSO and PSO.
 //!
-//! A history satisfies TSO, or PSO, iff no read is of a write that follows it in its own session and some
-//! store order `ww` makes both `ppo | wre | ww | rw[ww]` and `poloc | wre | ww | rw[ww]` acyclic.
-//! The certificate gives `ww`. Each relation is built with few edges that have the same closure,
-//! and sorted topologically; initial writes are left out, as nothing comes before them.
+//! A history satisfies TSO, or PSO, iff no read reads from a write that follows it in its own
+//! session and some store order `ww` makes both `ppo | wre | ww | rw[ww]` and
+//! `poloc | wre | ww | rw[ww]` acyclic. The certificate gives `ww`. Each relation is built with few
+//! edges that have the same closure, and sorted topologically; initial writes are left out, because
+//! nothing comes before them.
 //!
 //! Cost: linear in the size of the history.
 
@@ -16,14 +17,14 @@ use crate::limits::Limits;
 use crate::reads_from::ReadsFrom;
 use crate::{Rejection, name};
 
-/// What a memory keeps of program order.
+/// Part of program order that a memory preserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
-    /// SC: everything.
+    /// SC: all of it.
     Sequential,
-    /// TSO: not a plain write before a plain read.
+    /// TSO: all except a plain write before a plain read.
     TotalStore,
-    /// PSO: nor plain writes of different keys.
+    /// PSO: as TSO, but without plain writes before plain writes of other keys.
     PartialStore,
 }
 
@@ -67,8 +68,8 @@ pub(crate) fn total(
     sorted.into_iter().collect()
 }
 
-/// Returns for each write the next one of its key, if the lists hold each write that counts once,
-/// each key's initial write first.
+/// Returns for each write the next write of its key. The lists must contain each write that counts
+/// once, each key's initial write first.
 fn successors(
     wr: &ReadsFrom<'_>,
     ww: &[(KeyId, Vec<OpId>)],
@@ -106,12 +107,12 @@ fn successors(
     }
 }
 
-/// Returns pairs whose closure is that of `ppo`: a plain read follows everything but plain writes, a
-/// plain write under PSO everything but plain writes of other keys, everything else follows
-/// everything.
+/// Returns pairs with the same closure as `ppo`. A plain read follows everything except plain
+/// writes; under PSO, a plain write follows everything except plain writes of other keys; every
+/// other operation follows everything.
 pub(crate) fn preserved_program_order(wr: &ReadsFrom<'_>, memory: Memory) -> Vec<(OpId, OpId)> {
     let mut pairs = Vec::new();
-    // The last plain write of each buffer.
+    // Last plain write of each buffer.
     let mut buffers: FxHashMap<Option<KeyId>, OpId> = FxHashMap::default();
     for session in wr.history.sessions() {
         buffers.clear();
@@ -134,7 +135,7 @@ pub(crate) fn preserved_program_order(wr: &ReadsFrom<'_>, memory: Memory) -> Vec
     pairs
 }
 
-/// Returns pairs whose closure is `poloc`.
+/// Returns pairs with the same closure as `poloc`.
 pub(crate) fn program_order_per_key(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
     let mut pairs = Vec::new();
     let mut last = FxHashMap::default();
@@ -149,7 +150,7 @@ pub(crate) fn program_order_per_key(wr: &ReadsFrom<'_>) -> Vec<(OpId, OpId)> {
     pairs
 }
 
-/// What an operation is to a store buffer, if it counts.
+/// Role of an operation at a store buffer, if it counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A plain read.
@@ -173,8 +174,9 @@ pub(crate) fn key(wr: &ReadsFrom<'_>, op: OpId) -> Option<KeyId> {
     wr.reads(op).or_else(|| wr.writes(op))
 }
 
-/// Visits the pairs of a relation over `size` operations, those that end at an operation before those
-/// that start there. Returns whether it reached all, that is, whether there is no cycle.
+/// Visits the pairs of a relation over `size` operations in topological order: pairs that end at an
+/// operation before pairs that start there. Returns whether all pairs were visited, that is,
+/// whether the relation is acyclic.
 pub(crate) fn sorted(
     size: usize,
     parts: &[&[(OpId, OpId)]],

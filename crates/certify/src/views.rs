@@ -1,11 +1,11 @@
 //! Views: CCM and wCCM.
 //!
-//! CCM holds if and only if `po | wr | pww | rw[pww]` has no cycle, where `pww = (hb_WW |
-//! cf[hb])+`. Here `hb` is the transitive union of the relations `hb_o`, the least relations that
-//! contain the causal order and, for reads r up to o in the session of o, the pair `(w', w)` if w'
-//! is before r and r reads from another write w of its key. All of this is monotone in `hb`, so a
-//! larger `hb` proves as much, and the certificate supplies one: pairs of writes, session by
-//! session.
+//! CCM holds if and only if `po | wr | pww | rw[pww]` has no cycle, where
+//! `pww = (hb_WW | cf[hb])+`. Here `hb` is the transitive union of the relations `hb_o`, the least
+//! relations that contain the causal order and, for reads r up to o in the session of o, the pair
+//! `(w', w)` if w' is before r and r reads from another write w of its key. All of this is monotone
+//! in `hb`, so a larger `hb` is an equally good proof, and the certificate supplies one: pairs of
+//! writes, session by session.
 //!
 //! For each session the checker assigns every operation a level: the first operation of the session
 //! that it precedes or equals, by the causal order and the session's own pairs. Then it checks for
@@ -20,9 +20,9 @@
 //! the same closure, and sorts them topologically.
 //!
 //! wCCM is the same twice, with `ppo` and with `poloc`, and `wre` instead of `wr`; the reads of a
-//! session are then the totally ordered ones. Both share one `wpww`. A path of both relations that
-//! ends in a write needs no `poloc`: everything before a write in its session is before it in
-//! `ppo`.
+//! session are then the totally ordered ones. Both relations share one `wpww`. A path of both
+//! relations that ends in a write needs no `poloc`: everything before a write in its session is
+//! before it in `ppo`.
 //!
 //! Cost: operations times chains, and for each session the past of its operations.
 
@@ -42,16 +42,17 @@ use crate::{Rejection, exists, name};
 /// Pairs of operations, the earlier first.
 type Pairs = Vec<(OpId, OpId)>;
 
-/// What the sessions go by.
+/// A part of program order that the views of the sessions extend.
 struct Relation {
     name: &'static str,
-    /// It with `pww` and `rw`.
+    /// Name of its union with `wr`, `pww` and `rw`.
     whole: &'static str,
     own: Pairs,
     columns: Columns,
 }
 
-/// Checks what the views of all sessions force.
+/// Checks that the views contain everything that the reads force, and that the resulting relations
+/// are acyclic.
 pub(crate) fn agree(
     wr: &ReadsFrom<'_>,
     memory: Memory,
@@ -116,7 +117,8 @@ pub(crate) fn agree(
     let (ww, rw) = overwriting(wr, &relations[0], &sources, &all, &conflicts, limits)?;
     for (i, relation) in relations.iter().enumerate() {
         let mut parts = vec![&relation.own[..], &sources, &conflicts, &rw];
-        // The pairs of writes that follow are given to the one that cannot derive them.
+        // The first relation contains the pairs of the views, from which `pww` follows; the second
+        // gets `pww`.
         if i == 0 {
             parts.extend(&all)
         } else {
@@ -157,7 +159,7 @@ fn are_of_writes(
     Ok(())
 }
 
-/// Checks that the reads of each session force nothing more than its view says.
+/// Checks that the reads of each session force no pair that its view does not contain.
 fn are_closed(
     wr: &ReadsFrom<'_>,
     relation: &Relation,
@@ -210,7 +212,7 @@ fn are_closed(
     closed.into_iter().collect()
 }
 
-/// Returns the operations of a session that are in line with each other and may read, line by line.
+/// Returns the operations of a session that may read, as lists that the relation orders totally.
 fn lines(wr: &ReadsFrom<'_>, relation: &Relation, session: SessionId) -> Vec<Vec<OpId>> {
     let counting = wr.history.session_ops(session).filter(|&op| wr.counts(op));
     match relation.name {
@@ -232,7 +234,7 @@ fn lines(wr: &ReadsFrom<'_>, relation: &Relation, session: SessionId) -> Vec<Vec
     }
 }
 
-/// Returns a part of `pww` and of `rw[pww]` that has the same closure with the rest.
+/// Returns parts of `pww` and `rw[pww]` that have the same closure together with the other edges.
 fn overwriting(
     wr: &ReadsFrom<'_>,
     relation: &Relation,
@@ -254,7 +256,7 @@ fn overwriting(
         let Some(key) = wr.writes(write) else { continue };
         latest.clear();
         latest.extend(writers.last_before(&clock, key.index(), write));
-        // What is before another of them follows.
+        // Only the maximal ones among the latest writes matter; the rest follow by transitivity.
         for &before in &latest {
             if !latest.iter().any(|&other| clock.before(before, other)) {
                 ww.push((before, write));
@@ -271,7 +273,7 @@ fn overwriting(
     Ok((ww, rw))
 }
 
-/// For each operation those directly before it.
+/// Direct predecessors of each operation.
 struct Before {
     starts: Vec<u32>,
     ops: Vec<OpId>,
@@ -301,19 +303,20 @@ impl Before {
     }
 }
 
-/// Before no operation of the line.
+/// Level of an operation that precedes no operation of the line.
 const OUTSIDE: u32 = u32::MAX;
 
-/// For each operation the first one of a line that it is before, or that it is.
+/// For each operation, the first operation of a line that it precedes or equals.
 struct Levels<'a> {
     before: &'a Before,
     level: Vec<u32>,
-    /// The operations that have a level.
+    /// Operations that have a level.
     found: Vec<OpId>,
 }
 
 impl Levels<'_> {
-    /// Finds the levels for a line, by the causal order and some more pairs by where they end.
+    /// Computes the levels for a line from the causal order and the pairs `more`, which are given
+    /// by their ends.
     fn fill(
         &mut self,
         line: &[OpId],

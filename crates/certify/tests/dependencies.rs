@@ -1,4 +1,5 @@
-//! The checker shares no code with parsers, evaluators and deciders: Cargo itself says so.
+//! Checks in Cargo's metadata that the checker shares no code with parsers, evaluators and
+//! deciders.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -24,7 +25,7 @@ fn the_checker_links_neither_parsers_nor_deciders() {
             "consistory-certify",
             "consistory-definition",
             "consistory-diagnostic",
-            // Failures that tests ask for; without them it does nothing.
+            // Test-only fault injection, which does nothing unless a test requests a failure.
             "consistory-faults",
             "consistory-history",
             "consistory-spec",

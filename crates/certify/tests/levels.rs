@@ -1,5 +1,5 @@
-//! Verdicts of the reference evaluator about isolation levels, checked by an evaluator of the
-//! checker's own.
+//! Verdicts of the reference evaluator about isolation levels, checked by the checker's own
+//! evaluator.
 
 use consistory_certify::certify_ordered_definition;
 use consistory_definition::ClientOrder;
@@ -20,7 +20,7 @@ fn judge(level: &Model, history: &History, order: ClientOrder) -> (Verdict, Cert
     }
 }
 
-/// Checks that the right claim is accepted and the wrong one is not.
+/// Checks that the right claim is accepted and the wrong one is rejected; returns the verdict.
 fn check(level: &Model, history: &History, order: ClientOrder, context: &str) -> Verdict {
     let (verdict, certificate) = judge(level, history, order);
     let accept =

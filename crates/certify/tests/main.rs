@@ -1,4 +1,4 @@
-//! The tests of this crate, as one program: each file is a module of it.
+//! Tests of this crate, as one program with one module per file.
 
 mod certificates;
 mod definition;

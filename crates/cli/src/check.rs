@@ -17,7 +17,7 @@ use crate::again::check_again;
 use crate::args::{CheckArgs, InputArgs, OutputFormat};
 use crate::digest::{Detail, Digest, Page, page};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
-use crate::output::{StandardOutput, write_file};
+use crate::output::{StandardOutput, refuse_input, write_file};
 use crate::pages::Pages;
 use crate::part::{InputShare, Part, PartEnd, placed, run_id};
 use crate::progress::{progress_bar, show_stages};
@@ -80,6 +80,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<u8, CliError> {
     let part = args.part.of(args.format)?;
     let court = court(args)?.on_progress(show_stages(&progress, args.budget));
     refuse_terminal(&args.input)?;
+    if let Some(path) = &args.report {
+        refuse_input(path, &args.input.paths)?;
+    }
     create_folders(args)?;
     let (mut out, judged, mut code) = match &args.resume {
         None => (StandardOutput::open()?, Judged::default(), OK),

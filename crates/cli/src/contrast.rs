@@ -11,7 +11,7 @@ use consistory_pages::{ContrastSide, contrast_case};
 use consistory_registers::Model;
 
 use crate::again::again;
-use crate::args::{ContrastArgs, OutputFormat};
+use crate::args::{ContrastArgs, OrderArg, OutputFormat};
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
 use crate::level_contrast;
 use crate::limits;
@@ -24,6 +24,12 @@ use crate::report::{counted, quoted};
 pub(crate) fn contrast(args: &ContrastArgs) -> Result<u8, CliError> {
     if let Some(code) = level_contrast::contrast(args)? {
         return Ok(code);
+    }
+    if args.order != OrderArg::Session {
+        return Err(CliError::with_hint(
+            "--order has no effect here: it is for isolation levels",
+            "models of registers have no such choice",
+        ));
     }
     let models = [register_model(&args.first)?, register_model(&args.second)?];
     if models[0].id() == models[1].id() {

@@ -1,7 +1,7 @@
 //! The printed form of judged histories: a page for a single history; for several, one line each, a
 //! page for each violation, and a table of counts at the end.
 
-use consistory::{Attachments, Judgement, Outcome, Report, Verdict};
+use consistory::{Attachments, Judgement, Outcome, Report, SHOWN_READING_TIME, Verdict};
 use consistory_history::escaped;
 
 use crate::output::{diagram_columns, table};
@@ -132,6 +132,9 @@ fn headed(report: &Report<'_>) -> String {
     let mut line = heading(report.source(), report.index(), report.history()).trim_end().to_owned();
     if let Some(object) = report.object() {
         line += &format!(", calls of {}", escaped(object.name()));
+    }
+    if report.reading_time() >= SHOWN_READING_TIME {
+        line += &format!(", read in {}", shown_duration(report.reading_time()));
     }
     line
 }

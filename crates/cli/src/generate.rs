@@ -8,7 +8,7 @@ use consistory_generate::{
     OperationAction, PlantOptions, Plants, SharedObject, TransactionWorkload, Workload, generate,
     generate_calls, generate_transactions, plant, stream, stream_calls, stream_transactions,
 };
-use consistory_history::{Interval, Status};
+use consistory_history::{History, Interval, Status};
 
 use crate::args::{GenerateArgs, TransactionArgs};
 use crate::error::{CliError, OK};
@@ -58,7 +58,19 @@ pub(crate) fn generate_histories(args: &GenerateArgs) -> Result<u8, CliError> {
         let mut history = generate(&Workload { seed, ..workload.clone() }, args.memory);
         if args.plant > 0 {
             let plants = Plants::Count(args.plant);
-            history = plant(&history, &PlantOptions { plants, distance: args.distance, seed });
+            let planted = plant(&history, &PlantOptions { plants, distance: args.distance, seed });
+            let read = |history: &History, op| {
+                history.reads(op).map(|(_, value)| history.value(value).clone())
+            };
+            let count =
+                history.ops().filter(|&op| read(&history, op) != read(&planted, op)).count();
+            if count < args.plant {
+                return Err(CliError::with_hint(
+                    format!("only {count} of {} reads can get another value", args.plant),
+                    "ask for more operations, or for fewer planted reads",
+                ));
+            }
+            history = planted;
         }
         writer.write(&history)?;
     }

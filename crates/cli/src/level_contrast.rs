@@ -47,6 +47,12 @@ pub(crate) fn contrast(args: &ContrastArgs) -> Result<Option<u8>, CliError> {
     if first.id == second.id {
         return Err(CliError::usage("name two different levels, by id or by path"));
     }
+    if args.fences {
+        return Err(CliError::with_hint(
+            "--fences has no effect here: isolation levels ignore fences",
+            "leave it out",
+        ));
+    }
     let bound = usize::from(args.bound).min(LEVEL_BOUND);
     let limited = |limit: Option<u16>, most: usize| limit.map_or(most, usize::from).min(most);
     let space = Space {

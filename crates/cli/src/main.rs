@@ -40,14 +40,16 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Cli, Command};
 use crate::error::{CLOSED, CliError, OK, UNREADABLE, report};
 
 fn main() -> ExitCode {
     limits::tame_allocator();
-    let cli = Cli::parse();
+    let command = Cli::command();
+    let matches = command.clone().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // Memory that the program itself uses is not charged to any history.
     limits::gauge();
     #[cfg(debug_assertions)]
@@ -57,7 +59,22 @@ fn main() -> ExitCode {
     if !matches!(cli.command, Command::Verify(_) | Command::Test(_) | Command::Serve(_)) {
         interrupt::end_between_writes();
     }
-    let result = match &cli.command {
+    let result = args::refuse_ineffective(&command, &matches).and_then(|()| run(&cli));
+    #[cfg(debug_assertions)]
+    inject::tell();
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(CliError::Closed) => ExitCode::from(CLOSED),
+        Err(error) => {
+            report(&error);
+            ExitCode::from(UNREADABLE)
+        }
+    }
+}
+
+/// Runs the command, and returns the exit code.
+fn run(cli: &Cli) -> Result<u8, CliError> {
+    match &cli.command {
         Command::Check(args) => check::check(args),
         Command::Certify(args) => certify::certify(args),
         Command::Convert(args) => convert::convert(args),
@@ -79,16 +96,6 @@ fn main() -> ExitCode {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "consistory", &mut text);
             output::print(&text).map(|()| OK)
-        }
-    };
-    #[cfg(debug_assertions)]
-    inject::tell();
-    match result {
-        Ok(code) => ExitCode::from(code),
-        Err(CliError::Closed) => ExitCode::from(CLOSED),
-        Err(error) => {
-            report(&error);
-            ExitCode::from(UNREADABLE)
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::args::{MergeArgs, OutputFormat};
 use crate::check::worse;
 use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
-use crate::output::{Output, table};
+use crate::output::{Output, refuse_input, table};
 use crate::part::Part;
 use crate::reading;
 use crate::report::quoted;
@@ -57,6 +57,7 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<u8, CliError> {
     };
     let text: String = whole.lines.iter().map(|line| format!("{}\n", line.text)).collect();
     if let Some(path) = &args.output {
+        refuse_input(path, &args.parts)?;
         let mut out = Output::open(Some(path))?;
         out.write_all(text.as_bytes()).map_err(|error| CliError::file("write", path, error))?;
         out.finish()?;

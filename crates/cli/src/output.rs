@@ -230,6 +230,19 @@ fn with_name_beside<T>(
     Err(io::Error::other("there is no free name for a temporary file in the same folder"))
 }
 
+/// Refuses to write to a file that is also read.
+pub(crate) fn refuse_input(output: &Path, inputs: &[PathBuf]) -> Result<(), CliError> {
+    let Ok(place) = output.canonicalize() else { return Ok(()) };
+    let is_it = |input: &&PathBuf| input.canonicalize().is_ok_and(|input| input == place);
+    match inputs.iter().find(is_it) {
+        Some(_) => Err(CliError::with_hint(
+            format!("{} is an input, and would be replaced by the output", output.display()),
+            "write to another file",
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Prints a text at once, so that the output consists of whole lines.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), CliError> {
     StandardOutput::open()?.write_whole(text.as_ref()).map_err(CliError::output)

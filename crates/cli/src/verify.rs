@@ -26,7 +26,7 @@ use crate::again::again;
 use crate::args::{OutputFormat, VerifyArgs};
 use crate::error::{CliError, OK, UNDECIDED, UNPROVED, UNREADABLE, VIOLATION, report as tell};
 use crate::limits;
-use crate::output::{for_terminal, write_file};
+use crate::output::{for_terminal, refuse_input, write_file};
 use crate::pages::Pages;
 use crate::reading::{self, Reading};
 use crate::{interrupt, output, run};
@@ -51,6 +51,9 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CliError> {
     let width = paths.iter().map(shown).max();
     let open =
         |path: &PathBuf| Pages::open(path, "Protocols").map(|pages| pages.counting("states"));
+    if let Some(path) = &args.report {
+        refuse_input(path, &args.paths)?;
+    }
     let mut pages = args.report.as_ref().map(open).transpose()?;
     let interrupt = interrupt::flag();
     let mut codes = Vec::new();
@@ -130,6 +133,11 @@ pub(crate) fn read_model(
     // long.
     input.take(Model::MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     let text = String::from_utf8_lossy(&bytes);
+    for (at, (name, _)) in constants.iter().enumerate() {
+        if constants[..at].iter().any(|(other, _)| other == name) {
+            return Err(CliError::usage(format!("-D gives `{name}` a value twice")));
+        }
+    }
     Model::parse_with(&path.display().to_string(), &text, constants).map_err(CliError::from)
 }
 

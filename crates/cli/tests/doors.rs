@@ -70,6 +70,111 @@ print(run.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)";
 /// Store buffering on two processors.
 const SB: &str = "X86 sb\n{ x=0; y=0; }\n P0 | P1 ;\n MOV [x],$1 | MOV [y],$1 ;\n MOV EAX,[y] | MOV EAX,[x] ;\nexists (0:EAX=0 /\\ 1:EAX=0)\n";
 
+/// An argument that would be ignored is an error.
+#[test]
+fn arguments_without_effect_are_refused() {
+    let folder = Folder::new();
+    folder.write("r.hist", "a: w(x,1) w(y,1)\nb: r(y,1) r(x,1)\n");
+    folder.write("q.hist", "a: enqueue(1) => null @1..4\n");
+    folder.write("t.hist", "a: [ w(x,1) r(y,0) ]\nb: [ w(y,1) r(x,1) ]\n");
+    folder.write("own.cat", "\"Own\" acyclic po | wr as Own\n");
+    folder.write("sb.litmus", SB);
+    for args in [
+        "check t.hist --anomalies --report o.html",
+        "check t.hist --anomalies --part 1/2 --format json",
+        "check t.hist --anomalies --resume o.json --format json",
+        "check t.hist --anomalies --no-certify",
+        "check q.hist --object queue --infer-levels --part 1/2 --format json",
+        "check q.hist --object queue --infer-levels --shrink",
+        "check q.hist --object queue --infer-levels --draw pictures",
+        "check r.hist --draw-as dot",
+        "watch q.hist --model ser --whole",
+        "watch q.hist --model ser --pending 3",
+        "watch q.hist --object queue --order realtime",
+        "watch q.hist --object queue --until-idle 1s",
+        "watch - --object queue --follow",
+        "generate --distance 5",
+        "generate --transactions --plant 3",
+        "generate --lag 3",
+        "verify m.m --show-tracking --plain",
+        "verify --descriptor d.txt --states 5",
+        "verify --descriptor d.txt -D N=3",
+        "contrast tso sc --order realtime",
+        "contrast tso sc --draw-as dot",
+        "contrast si ser --fences",
+        "litmus outcomes sb.litmus --model sc --format herd --witness",
+        "litmus outcomes sb.litmus --model sc --variant foo",
+        "litmus contrast --left sc --right tso --bell foo",
+        "test sqlite --threads 2",
+        "test sqlite --methods get",
+        "test jdk:ConcurrentHashMap --faults kill",
+        "test --list --faults kill",
+    ] {
+        let Ran { code, out, err } = folder.run(args);
+        assert_eq!((code, out.as_str()), (2, ""), "{args}: {err}");
+        assert!(err.contains("no effect"), "{args}: {err}");
+    }
+    for (args, text) in [
+        (
+            "check r.hist --model sc --order realtime",
+            "the order `realtime` is for isolation levels",
+        ),
+        ("check r.hist --order none", "the order `none` is for isolation levels"),
+        ("check r.hist --model ./own.cat --order none", "is for isolation levels"),
+        ("check q.hist --order realtime", "judged by models of objects"),
+        ("check q.hist --object queue --engine sat", "the choice of an engine is for sc, tso"),
+        ("check t.hist --model ser --engine sat", "judged by models of transactions"),
+    ] {
+        let Ran { code, out, err } = folder.run(args);
+        assert_eq!((code, out.as_str()), (2, ""), "{args}: {err}");
+        assert!(err.contains(text), "{args}: {err}");
+    }
+    for args in [
+        "check r.hist --model ser --order none",
+        "check r.hist --model sc --order session --engine sat",
+        "generate --memory tso --lag 3",
+        "generate --plant 1 --distance 5",
+    ] {
+        assert_eq!(folder.run(args).code, 0, "{args}");
+    }
+}
+
+/// No output replaces an input, and no count that cannot be reached is reached in part only.
+#[test]
+fn inputs_stay_and_counts_are_kept() {
+    let folder = Folder::new();
+    folder.write("r.hist", "a: w(x,1) w(y,1)\nb: r(y,1) r(x,1)\n");
+    folder.write("sb.litmus", SB);
+    folder.write("m.m", BROKEN);
+    for part in ["1", "2"] {
+        let args = format!("check r.hist --model cc,sc --format json --part {part}/2");
+        folder.write(&format!("part{part}.json"), folder.run(&args).out);
+    }
+    for (args, file, text) in [
+        ("check r.hist --report ./r.hist", "r.hist", "would be replaced"),
+        (
+            "litmus outcomes sb.litmus --model sc --report sb.litmus",
+            "sb.litmus",
+            "would be replaced",
+        ),
+        ("verify m.m --report m.m", "m.m", "would be replaced"),
+        ("merge part1.json part2.json --output part2.json", "part2.json", "would be replaced"),
+        ("generate -n 5 --plant 1000 -o r.hist", "r.hist", "of 1000 reads can get another value"),
+        ("verify m.m -D N=2 -D N=3", "m.m", "gives `N` a value twice"),
+        ("check r.hist --jobs 65535", "r.hist", "65535 is not in 1..=1024"),
+    ] {
+        let before = folder.read(file);
+        let Ran { code, err, .. } = folder.run(args);
+        assert_eq!(code, 2, "{args}: {err}");
+        assert!(err.contains(text), "{args}: {err}");
+        assert_eq!(folder.read(file), before, "{args}");
+    }
+    assert_eq!(folder.run("check r.hist --model sc --jobs 1024").code, 0);
+    // Without a run of the test nothing was seen, so nothing is said about the processor.
+    let Ran { code, out, .. } = folder.run("litmus run sb.litmus --budget 0s");
+    assert!(code == 3 && out.contains("0 runs"), "{code} {out}");
+}
+
 /// Creates calls of a queue with two values in overlapping sessions that are not linearizable.
 fn hard_queue(sessions: u64, rounds: u64) -> String {
     let mut random = consistory_testkit::Random(9);
@@ -107,6 +212,9 @@ fn limits_hold_while_reading_judging_and_certifying() {
     let made =
         folder.run("generate --operations 400000 --sessions 40 --variables 200 -o wide.jsonl");
     assert_eq!(made.code, 0, "{}", made.err);
+    let made = folder.run("generate --operations 1000000 --sessions 1 -o line.hist");
+    assert_eq!(made.code, 0, "{}", made.err);
+    assert_eq!(folder.run("convert wide.jsonl --to plume -o plume.txt").code, 0);
     let (code, _, idle_time, idle_memory) = measured(&folder, "check small.hist --model sc");
     assert_eq!(code, 0);
     for (args, seconds, mebibytes) in [
@@ -131,6 +239,10 @@ fn limits_hold_while_reading_judging_and_certifying() {
         ("check repeated.hist --model sc --budget 300ms --memory 64MiB --jobs 1", 0.6, 64),
         ("check long.jsonl --model cc --budget 50ms --memory 64MiB --jobs 1", 0.1, 64),
         ("check long.jsonl --model cc --memory 12MiB --jobs 1", 60.0, 12),
+        // All operations are in one line, or have to be sorted by session after reading.
+        ("check line.hist --model cc --budget 100ms --jobs 1", 0.1, 64),
+        ("check line.hist --model cc --memory 12MiB --jobs 1", 60.0, 12),
+        ("check plume.txt --from plume --model cc --budget 100ms --jobs 1", 0.1, 64),
         // Deciding and certifying would take three to five times the limit.
         ("check long.jsonl --from jsonl --model cc --budget 20ms --jobs 1", 0.1, 64),
         ("check wide.jsonl --from jsonl --model ccv --budget 50ms --jobs 1", 0.1, 80),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 /// A phrase, and what to write instead.
-const REFUSED: [(&str, &str); 34] = [
+const REFUSED: [(&str, &str); 44] = [
     ("/// Gives ", "`Returns`, or another ordinary verb"),
     ("//! Gives ", "`Returns`, or another ordinary verb"),
     ("/// Says whether ", "`Returns whether` or `Checks whether`"),
@@ -41,6 +41,16 @@ const REFUSED: [(&str, &str); 34] = [
     ("once a view", "`once per view`"),
     ("nobody knew", "`indeterminate`"),
     ("is none that", "`is unknown`, `is not supported`"),
+    ("one a thread", "`one per thread`"),
+    ("/// That ", "a noun phrase"),
+    ("/// Who ", "a noun phrase"),
+    ("/// Up to how ", "`Largest number of`"),
+    ("/// After how ", "`Number of ... after which`"),
+    ("/// Among how ", "`Number of ... among which`"),
+    ("/// So many ", "`Number of`"),
+    ("what is known", "a noun, such as `facts`"),
+    ("in line with", "`totally ordered with`"),
+    ("gets nowhere", "`makes no progress`"),
 ];
 
 /// Adds the sources and pages of a folder.

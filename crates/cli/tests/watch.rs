@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -338,4 +338,166 @@ fn watching_levels_says_what_it_cannot_judge() {
     assert!(ran.out.starts_with("rc: undecided: 1 reads of versions"), "{}", ran.out);
     let ran = folder.run_with("watch --model rc,ser", all.as_bytes());
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.out);
+}
+
+/// Sends a line and returns the answer, without its end; empty if the connection was closed.
+fn asked(stream: &mut (impl Read + Write), line: &str) -> String {
+    writeln!(stream, "{line}").unwrap();
+    answer(stream)
+}
+
+/// Reads the next answer; empty if the connection was closed.
+fn answer(stream: &mut impl Read) -> String {
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    while stream.read(&mut byte).is_ok_and(|read| read == 1) && byte[0] != b'\n' {
+        answer.push(byte[0]);
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+fn ended(child: Child, mut errors: BufReader<ChildStderr>) -> (Option<i32>, String, String) {
+    let output = child.wait_with_output().unwrap();
+    let mut warned = String::new();
+    errors.read_to_string(&mut warned).unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap(), warned)
+}
+
+const ENQUEUE: &str = r#"{"type":"invoke","session":"SESSION","call":"enqueue","args":[VALUE]}"#;
+
+fn enqueue(session: &str, value: i64) -> String {
+    ENQUEUE.replace("SESSION", session).replace("VALUE", &value.to_string())
+}
+
+#[test]
+fn a_malformed_line_ends_its_own_connection_only() {
+    let folder = Folder::new();
+    let args = "watch --listen 127.0.0.1:0 --object queue --until-idle 1500ms";
+    for (wrong, reason) in [
+        (&b"nonsense\n"[..], "expected a JSON object"),
+        (b"\xff\xfe\n", "not UTF-8"),
+        (
+            br#"{"type":"invoke","session":"t1","cal":"dequeue"}
+"#,
+            "unknown field",
+        ),
+        (
+            br#"{"type":"ok","session":"nobody"}
+"#,
+            "no running call",
+        ),
+        (
+            br#"{"type":"invoke","session":"t1","call":"dequeue"}
+"#,
+            "still running",
+        ),
+        (
+            br#"{"type":"invoke","session":"t5","call":"fly"}
+"#,
+            "no method",
+        ),
+        (
+            br#"{"session":"t5","call":"dequeue","returns":1,"start":1,"end":2}
+"#,
+            "events and whole calls",
+        ),
+    ] {
+        let (child, errors, address) = listening(&folder, args);
+        let [mut good, mut bad] = [0; 2].map(|_| TcpStream::connect(&address).unwrap());
+        assert_eq!(asked(&mut good, &enqueue("t0", 1)), "ok");
+        // This call is unfinished when its client is rejected, so it may have taken effect.
+        assert_eq!(asked(&mut bad, &enqueue("t1", 2)), "ok");
+        bad.write_all(wrong).unwrap();
+        let mut found = answer(&mut bad);
+        if found == "ok" {
+            found = answer(&mut bad);
+        }
+        assert!(found.starts_with("error: ") && found.contains(reason), "{reason}: {found}");
+        assert_eq!(answer(&mut bad), "", "the connection is closed");
+        assert_eq!(asked(&mut good, r#"{"type":"ok","session":"t0"}"#), "ok");
+        let mut third = TcpStream::connect(&address).unwrap();
+        for value in [2, 1] {
+            assert_eq!(
+                asked(&mut third, r#"{"type":"invoke","session":"t2","call":"dequeue"}"#),
+                "ok"
+            );
+            let returned = format!(r#"{{"type":"ok","session":"t2","returns":{value}}}"#);
+            assert_eq!(asked(&mut third, &returned), "ok");
+        }
+        let (code, shown, warned) = ended(child, errors);
+        assert_eq!(code, Some(2), "{shown}{warned}");
+        assert!(shown.starts_with("consistent: 4 operations"), "{shown}");
+        assert!(shown.contains("1 line was rejected"), "{shown}");
+        assert!(warned.contains(reason) && warned.contains("warning: connection 1"), "{warned}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn rejected_lines_are_counted_in_every_verdict() {
+    use std::os::unix::net::UnixStream;
+    let folder = Folder::new();
+    // Whole calls: the first of them turns out to be wrong when it is judged.
+    let args = "watch --listen ./s --object queue --until-idle 1s --format json";
+    let (child, errors, _) = listening(&folder, args);
+    let connect = || UnixStream::connect(folder.path().join("s")).unwrap();
+    let (mut one, mut other) = (connect(), connect());
+    let call = |method: &str, returns: &str, start: i64| {
+        format!(
+            r#"{{"session":"a{start}","call":"{method}","returns":{returns},"start":{start},"end":{}}}"#,
+            start + 1
+        )
+    };
+    assert_eq!(asked(&mut one, &call("fly", "1", 1)), "ok");
+    assert_eq!(asked(&mut other, &call("dequeue", "null", 3)), "ok");
+    let (code, shown, warned) = ended(child, errors);
+    assert_eq!(code, Some(2), "{shown}{warned}");
+    let line: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((&line["verdict"], &line["rejected"]), (&"consistent".into(), &1.into()));
+
+    // A violation keeps its exit code.
+    let args = "watch --listen ./s --object queue --until-idle 20s";
+    let (child, errors, _) = listening(&folder, args);
+    let (mut one, mut other) = (connect(), connect());
+    assert!(asked(&mut one, "{}").starts_with("error: "));
+    assert_eq!(asked(&mut other, r#"{"type":"invoke","session":"t2","call":"dequeue"}"#), "ok");
+    asked(&mut other, r#"{"type":"ok","session":"t2","returns":7}"#);
+    let (code, shown, warned) = ended(child, errors);
+    assert_eq!(code, Some(1), "{shown}{warned}");
+    assert!(shown.contains("1 line was rejected"), "{shown}");
+
+    // Transactions: the operations of a transaction are judged together, when it is complete.
+    let args = "watch --listen ./s --model si,ser --until-idle 1s";
+    let (child, errors, _) = listening(&folder, args);
+    let (mut one, mut other) = (connect(), connect());
+    let write = |session: &str, key: &str| {
+        format!(r#"{{"session":"{session}","txn":1,"op":"write","key":"{key}","value":1}}"#)
+    };
+    assert!(asked(&mut one, "[]").starts_with("error: "));
+    assert_eq!(asked(&mut other, &write("t0", "x")), "ok");
+    let mut third = connect();
+    assert_eq!(asked(&mut third, r#"{"session":"t1","op":"wri","key":"x","value":1}"#), "ok");
+    assert!(answer(&mut third).starts_with("error: "));
+    assert_eq!(asked(&mut other, &write("t0", "y")), "ok");
+    let (code, shown, warned) = ended(child, errors);
+    assert_eq!(code, Some(2), "{shown}{warned}");
+    assert!(shown.contains("si: consistent\nser: consistent\n"), "{shown}");
+    assert!(shown.contains("(1 transactions in 3 lines)\n2 lines were rejected"), "{shown}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_client_need_not_read_its_answers() {
+    use std::os::unix::net::UnixStream;
+    let folder = Folder::new();
+    let args = "watch --listen ./s --object register --until-idle 1s";
+    let (child, errors, _) = listening(&folder, args);
+    let mut stream = UnixStream::connect(folder.path().join("s")).unwrap();
+    for value in 0..3000 {
+        let call = format!(r#"{{"type":"invoke","session":"t0","call":"write","args":[{value}]}}"#);
+        writeln!(stream, "{call}\n{{\"type\":\"ok\",\"session\":\"t0\"}}").unwrap();
+    }
+    let (code, shown, warned) = ended(child, errors);
+    assert_eq!(code, Some(0), "{shown}{warned}");
+    assert!(shown.starts_with("consistent: 3000 operations in 6000 lines"), "{shown}");
 }

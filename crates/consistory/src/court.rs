@@ -40,6 +40,9 @@ pub const DEFAULT_MEMORY: u64 = 4 << 30;
 /// Minimum of the time limit for reading a history.
 pub const MIN_READING_TIME: Duration = Duration::from_millis(100);
 
+/// Time of reading or preparing a history from which it counts towards the time of each model.
+const MIN_CHARGED_READING: Duration = Duration::from_millis(1);
+
 /// Number of operations from which certificates are checked on several threads.
 const PARALLEL_CERTIFY_OPS: usize = 20_000;
 
@@ -126,6 +129,8 @@ enum Group {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     time: Duration,
+    /// Part of the time of each model that reading the history took.
+    spent: Duration,
     memory: u64,
     pub(crate) jobs: usize,
     engine: Engine,
@@ -149,6 +154,7 @@ impl Settings {
             None => Budget::unlimited(),
         };
         let budget = budget.with_time(self.time).with_memory(self.memory);
+        let budget = if self.spent.is_zero() { budget } else { budget.after(self.spent) };
         match &self.interrupt {
             Some(flag) => budget.with_interrupt(Arc::clone(flag)),
             None => budget,
@@ -157,7 +163,17 @@ impl Settings {
 
     /// Returns the same settings with another limit of time, for one thread that reports nothing.
     pub(crate) fn within(&self, time: Duration) -> Self {
-        Settings { time: time.min(self.time), jobs: 1, observer: None, ..self.clone() }
+        let (time, spent) = (time.min(self.time), Duration::ZERO);
+        Settings { time, spent, jobs: 1, observer: None, ..self.clone() }
+    }
+
+    /// Returns the same settings with the time that was spent from each model's time.
+    fn after(&self, preparing: &Budget) -> Self {
+        let spent = match preparing.spent() {
+            spent if spent >= MIN_CHARGED_READING => self.spent.saturating_add(spent),
+            _ => self.spent,
+        };
+        Settings { spent, ..self.clone() }
     }
 
     fn observe(&self, stage: Stage) {
@@ -237,6 +253,7 @@ impl Court {
             group: None,
             settings: Settings {
                 time: DEFAULT_BUDGET,
+                spent: Duration::ZERO,
                 memory: DEFAULT_MEMORY,
                 jobs: std::thread::available_parallelism().map_or(1, usize::from),
                 engine: Engine::Auto,
@@ -515,9 +532,13 @@ impl Court {
 
     /// Judges a history with its source; errors name the source.
     pub fn judge_case(&self, case: Case) -> Result<Report<'static>, Error> {
-        let Case { source, number, index, history } = case;
-        let place = Origin { source: Arc::clone(&source), number, index };
-        catch_panic(|| self.hear(Held::Shared(history), place))
+        let Case { source, number, index, history, reading } = case;
+        let place = Origin { source: Arc::clone(&source), number, index, reading };
+        let mut court = Cow::Borrowed(self);
+        if reading >= MIN_CHARGED_READING {
+            court.to_mut().settings.spent = reading;
+        }
+        catch_panic(|| court.hear(Held::Shared(history), place))
             .unwrap_or_else(|panicked| Err(Error::Internal(panicked)))
             .map_err(|error| error.at(&source, index))
     }
@@ -583,7 +604,9 @@ impl Court {
         // Histories judged at the same time share the threads.
         let jobs = (self.settings.jobs / turn.at_work).max(1);
         let hearing = Hearing { jobs, watch: Stopwatch::start(self.settings.gauge.as_ref()) };
-        match self.family(&history) {
+        let family = self.family(&history);
+        self.refuse_ineffective(family)?;
+        match family {
             Family::Registers => self.hear_registers(history, place, &hearing),
             Family::Objects => match self.hear_in_real_time(&history, &place, &hearing)? {
                 InRealTime::Judged(report) => Ok(report),
@@ -596,6 +619,24 @@ impl Court {
             },
             Family::Transactions => self.hear_transactions(history, place, &hearing),
         }
+    }
+
+    /// Fails if a setting that was chosen has no effect on models of this family.
+    fn refuse_ineffective(&self, family: Family) -> Result<(), Error> {
+        let no_effect = |setting, meant_for| Err(Error::NoEffect { setting, meant_for, family });
+        let Settings { order, engine, .. } = self.settings;
+        let is_own = |model: &RegisterModel| match model {
+            RegisterModel::Own { definition, .. } => definition.is_transactional(),
+            RegisterModel::Catalogued(_) => false,
+        };
+        let knows_order = family == Family::Transactions || self.registers.iter().any(is_own);
+        if order != ClientOrder::default() && !knows_order {
+            return no_effect(format!("the order `{}`", order.id()), "isolation levels");
+        }
+        if engine != Engine::Auto && family != Family::Registers {
+            return no_effect("the choice of an engine".to_owned(), "sc, tso and pso");
+        }
+        Ok(())
     }
 
     fn hear_registers<'h>(
@@ -665,30 +706,46 @@ impl Court {
             _ if history.has_calls() => Some(of_history(&place.source, history)?),
             _ => None,
         };
+        let model = RegisterModel::Catalogued(linearizability());
+        let (budget, started) = (self.settings.budget(), Instant::now());
+        let mut stopped = None;
         let registers = match &named {
             Some(named) if history.has_calls() => {
-                let Some(made) = named.as_registers(history) else {
-                    return Ok(InRealTime::OtherQuestion);
-                };
-                Held::Shared(Arc::new(made))
+                let made = named.as_registers_while(history, &mut || {
+                    stopped = budget.check().err();
+                    stopped.is_none()
+                });
+                match (made, stopped) {
+                    (Some(made), _) => Held::Shared(Arc::new(made)),
+                    (None, None) => return Ok(InRealTime::OtherQuestion),
+                    (None, Some(stopped)) => {
+                        let judgement = Judgement::Undecided(stopped);
+                        let ruling = Ruling::own(judgement, started.elapsed());
+                        let ruled = vec![(Model::Register(model), ruling)];
+                        let (history, place) = (history.clone(), place.clone());
+                        let report = self.report(history, place, None, ruled, None, hearing);
+                        return Ok(InRealTime::Judged(report));
+                    }
+                }
             }
             _ => history.clone(),
         };
-        let model = RegisterModel::Catalogued(linearizability());
+        let converting = started.elapsed();
         if model.definition().applies(&registers).is_err() || !model.has_decider(&registers) {
             return Ok(InRealTime::OtherQuestion);
         }
         let operations = registers.len();
         self.settings.observe(Stage::Judging { operations, models: 1 });
         let mut options = self.settings.register_options(hearing.jobs);
-        options.budget = options.budget.share(2);
+        options.budget = budget.after(budget.spent()).share(2);
         let ruling = registers::judge(&registers, std::slice::from_ref(&model), &options);
-        let Ok(ruling) = ruling.into_iter().next().expect("one model has one ruling") else {
+        let Ok(mut ruling) = ruling.into_iter().next().expect("one model has one ruling") else {
             return Ok(InRealTime::OtherQuestion);
         };
         if let Judgement::Undecided(Stopped::Time { .. }) = ruling.judgement {
             return Ok(InRealTime::Open);
         }
+        ruling.time += converting;
         let ruled = vec![(Model::Register(model), ruling)];
         let report = self.report(registers, place.clone(), named, ruled, None, hearing);
         Ok(InRealTime::Judged(report))
@@ -700,6 +757,7 @@ impl Court {
         place: Origin,
         hearing: &Hearing,
     ) -> Result<Report<'h>, Error> {
+        let (preparing, started) = (self.settings.budget(), Instant::now());
         let named = match &self.subject {
             Subject::Object(named) => named.clone(),
             _ => of_history(&place.source, &history)?,
@@ -719,8 +777,12 @@ impl Court {
         }
         let (operations, count) = (history.len(), models.len());
         self.settings.observe(Stage::Judging { operations, models: count });
-        let rulings = objects::judge(&task, &models, &self.settings.object_options(hearing.jobs));
+        let (prepared, settings) = (started.elapsed(), self.settings.after(&preparing));
+        let mut rulings = objects::judge(&task, &models, &settings.object_options(hearing.jobs));
         drop(task);
+        if let Some(first) = rulings.first_mut() {
+            first.time += prepared;
+        }
         let ruled = models.into_iter().zip(rulings);
         let ruled = ruled
             .map(|(model, ruling)| (Model::Object { object: named.clone(), model }, ruling))
@@ -734,6 +796,7 @@ impl Court {
         place: Origin,
         hearing: &Hearing,
     ) -> Result<Report<'h>, Error> {
+        let (preparing, started) = (self.settings.budget(), Instant::now());
         let converted = match as_transactions(&history)? {
             Cow::Borrowed(_) => None,
             Cow::Owned(converted) => Some(converted),
@@ -760,11 +823,15 @@ impl Court {
             }
         }
         let order = self.settings.order;
+        let (prepared, settings) = (started.elapsed(), self.settings.after(&preparing));
         let mut known = match levels.is_empty() {
             true => Vec::new(),
-            false => transactions::judge(&history, order, &levels, &self.settings.budget())?,
+            false => transactions::judge(&history, order, &levels, &settings.budget())?,
+        };
+        if let Some(first) = known.first_mut() {
+            first.time += prepared;
         }
-        .into_iter();
+        let mut known = known.into_iter();
         let options = self.settings.register_options(hearing.jobs);
         let mut own = registers::judge(&history, &own, &options).into_iter();
         let mut ruled = Vec::with_capacity(asked.len());
@@ -802,7 +869,9 @@ impl Court {
             .zip(checked)
             .map(|((model, mut ruling), (rejection, time))| {
                 ruling.time += time;
-                let (history, settings) = (history.clone(), self.settings.clone());
+                // Later work on the verdict, such as shrinking, reads nothing.
+                let settings = Settings { spent: Duration::ZERO, ..self.settings.clone() };
+                let history = history.clone();
                 let verdict = Verdict { history, model, ruling, rejection: None, settings };
                 verdict.withheld_if(rejection)
             })

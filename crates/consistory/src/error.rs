@@ -97,6 +97,15 @@ pub enum Error {
         /// Reason why the last of them does not apply.
         reason: DoesNotApply,
     },
+    /// A setting does not affect the models by which a history is judged.
+    NoEffect {
+        /// The setting.
+        setting: String,
+        /// What it is for.
+        meant_for: &'static str,
+        /// The family by which the history is judged.
+        family: Family,
+    },
     /// Judging a history panicked, which is a bug in Consistory.
     Internal(Panicked),
     /// Isolation levels do not apply to a history.
@@ -164,6 +173,9 @@ impl Error {
                 format!("its histories have the indices 0 to {}", histories - 1)
             }
             Error::Misfit { hint, .. } => return hint.clone(),
+            Error::NoEffect { .. } => {
+                "leave it out, or name the models; `linearizability` is about real time".to_owned()
+            }
             Error::Internal(_) => {
                 "this is a bug in Consistory, not in your history; please report it".to_owned()
             }
@@ -223,6 +235,10 @@ impl fmt::Display for Error {
             Error::NoneApplies { reason } => {
                 write!(f, "none of the models applies: {reason}")
             }
+            Error::NoEffect { setting, meant_for, family } => write!(
+                f,
+                "{setting} is for {meant_for}, and this history is judged by models of {family}"
+            ),
             Error::Internal(panicked) => write!(f, "{panicked}"),
             Error::NoTransactions { reason } => {
                 write!(f, "isolation levels do not apply: {reason}")

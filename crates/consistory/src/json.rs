@@ -1,6 +1,7 @@
 //! Verdicts as JSON, as `consistory check --format json` prints them.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use consistory_verdict::Proof;
 
@@ -8,6 +9,9 @@ use crate::{Model, Report, Verdict};
 
 /// Largest size of a certificate that is printed, in operations and edges.
 pub const MAX_PRINTED_CERTIFICATE: usize = 10_000;
+
+/// Time of reading a history from which reports show it.
+pub const SHOWN_READING_TIME: Duration = Duration::from_millis(100);
 
 /// Attachments of a verdict in a report: paths of files, and a shrunk history.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -109,6 +113,10 @@ impl Report<'_> {
         write!(out, ",\"sessions\":{sessions},\"operations\":{operations}")?;
         if let Some(object) = self.object() {
             write!(out, ",\"object\":{}", quoted(object.name()))?;
+        }
+        if self.reading_time() >= SHOWN_READING_TIME {
+            let millis = self.reading_time().as_secs_f64() * 1e3;
+            write!(out, ",\"reading_millis\":{millis:.3}")?;
         }
         write!(out, ",\"results\":[")?;
         let nothing = Attachments::default();

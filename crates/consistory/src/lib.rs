@@ -117,7 +117,7 @@ pub use consistory_work::pipeline;
 #[doc(hidden)]
 pub use court::{DEFAULT_BUDGET, DEFAULT_MEMORY, MIN_READING_TIME, strongest_of};
 #[doc(hidden)]
-pub use json::MAX_PRINTED_CERTIFICATE;
+pub use json::{MAX_PRINTED_CERTIFICATE, SHOWN_READING_TIME};
 #[doc(hidden)]
 pub use page::shell_word;
 #[doc(hidden)]

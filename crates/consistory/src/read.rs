@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use consistory_formats::{Format, Histories, Input, inputs, parse_str, read_within};
 use consistory_history::History;
@@ -20,11 +21,14 @@ pub struct Case {
     pub index: u64,
     /// The history.
     pub history: Arc<History>,
+    /// Time that reading it took, if reading is limited; it counts towards the time of each model.
+    pub reading: Duration,
 }
 
 impl From<History> for Case {
     fn from(history: History) -> Self {
-        Case { source: "history".into(), number: 0, index: 0, history: Arc::new(history) }
+        let (source, history) = ("history".into(), Arc::new(history));
+        Case { source, number: 0, index: 0, history, reading: Duration::ZERO }
     }
 }
 
@@ -81,9 +85,9 @@ pub struct Cases {
 struct Source {
     name: Arc<str>,
     number: usize,
-    histories: std::iter::Enumerate<Histories>,
-    /// Number of histories that were skipped.
-    count: u64,
+    histories: Histories,
+    /// Index of the next history.
+    next: u64,
 }
 
 impl Cases {
@@ -123,30 +127,31 @@ impl Iterator for Cases {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(Source { name, number, histories, count }) = &mut self.current {
+            if let Some(Source { name, number, histories, next }) = &mut self.current {
                 match histories.next() {
-                    Some((index, Ok(_))) if self.index.is_some_and(|only| only > index as u64) => {
-                        *count = index as u64 + 1;
+                    Some(Ok(_)) if self.index.is_some_and(|only| only > *next) => {
+                        *next += 1;
                         continue;
                     }
-                    Some((index, Ok(history))) => {
-                        let (source, index) = (Arc::clone(name), index as u64);
-                        let history = Arc::new(history);
-                        let case = Case { source, number: *number, index, history };
+                    Some(Ok(history)) => {
+                        let (source, index) = (Arc::clone(name), *next);
+                        let (history, reading) = (Arc::new(history), histories.spent());
+                        let case = Case { source, number: *number, index, history, reading };
+                        *next += 1;
                         if self.index.is_some() {
                             // The rest of this input is not needed.
                             self.current = None;
                         }
                         return Some(Ok(case));
                     }
-                    Some((_, Err(error))) => {
+                    Some(Err(error)) => {
                         if self.index.is_some() {
                             self.current = None;
                         }
                         return Some(Err(error.into()));
                     }
                     None => {
-                        let (source, histories) = (name.to_string(), *count);
+                        let (source, histories) = (name.to_string(), *next);
                         self.current = None;
                         if let Some(index) = self.index {
                             return Some(Err(Error::NoSuchIndex { source, index, histories }));
@@ -161,8 +166,8 @@ impl Iterator for Cases {
                 Ok(input) => {
                     let name: Arc<str> = input.to_string().into();
                     let budget = self.budget.clone();
-                    let histories = read_within(&input, self.format, budget).enumerate();
-                    self.current = Some(Source { name, number, histories, count: 0 });
+                    let histories = read_within(&input, self.format, budget);
+                    self.current = Some(Source { name, number, histories, next: 0 });
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use consistory_history::History;
 
@@ -25,11 +26,12 @@ pub(crate) struct Origin {
     pub(crate) source: Arc<str>,
     pub(crate) number: usize,
     pub(crate) index: u64,
+    pub(crate) reading: Duration,
 }
 
 impl Default for Origin {
     fn default() -> Self {
-        Origin { source: "history".into(), number: 0, index: 0 }
+        Origin { source: "history".into(), number: 0, index: 0, reading: Duration::ZERO }
     }
 }
 
@@ -47,6 +49,12 @@ impl<'h> Report<'h> {
     /// Returns the index of the history in its source.
     pub fn index(&self) -> u64 {
         self.place.index
+    }
+
+    /// Returns the time that reading the history took, if reading was limited; the time of each
+    /// verdict does not include it.
+    pub fn reading_time(&self) -> Duration {
+        self.place.reading
     }
 
     /// Returns the history as it was judged: reads and writes judged by a model of objects are

@@ -1,4 +1,4 @@
-//! Which histories a definition applies to.
+//! Histories to which a definition applies.
 
 use consistory_history::{Action, History, KeyKind, OpId, Status};
 
@@ -7,23 +7,23 @@ use crate::definition::Definition;
 /// The reason why a definition does not apply to a history.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DoesNotApply {
-    /// The history holds calls of an object's methods.
+    /// The history contains calls of an object's methods.
     #[error("the history holds calls of an object's methods, the model is about registers")]
     Calls,
-    /// The model is about real time, and an operation has no time, or no end although it is known to
-    /// have taken effect.
+    /// The model is about real time, and an operation has no time, or has no end although it is
+    /// known to have taken effect.
     #[error("the model is about real time, and it is not recorded when {op} started and returned")]
     MissingTime {
         /// The reference of the operation.
         op: String,
     },
-    /// The model is about real time, and the times of operations are not those of a session.
+    /// The model is about real time, and operations of one session overlap in time.
     #[error("{op} starts before an earlier operation of its session returned")]
     Overlapping {
         /// The reference of the later operation.
         op: String,
     },
-    /// The history holds appends to lists.
+    /// The history contains appends to lists.
     #[error("{first} appends to a list, the model is about registers")]
     Lists {
         /// The reference of the first append.
@@ -35,7 +35,8 @@ pub enum DoesNotApply {
         /// The key.
         key: String,
     },
-    /// A list gets a value twice, so that a read does not tell whose it is.
+    /// A value is appended twice to a list, so that a read of the list does not identify its
+    /// writer.
     #[error("the value {value} is appended twice to the list {key}")]
     RepeatedAppend {
         /// The key.
@@ -43,13 +44,13 @@ pub enum DoesNotApply {
         /// The value.
         value: String,
     },
-    /// The history says what a key holds in the end, and the model is about transactions.
+    /// The history gives the final value of a key, and the model is about transactions.
     #[error("the history gives the final value of {key}, which isolation levels do not use")]
     FinalValueOfTransactions {
         /// The key.
         key: String,
     },
-    /// A transaction that may have taken effect holds more than one operation.
+    /// A transaction that may have taken effect contains more than one operation.
     #[error(
         "the history holds a transaction of {operations} operations (from {first}), the model is about single operations"
     )]
@@ -59,7 +60,7 @@ pub enum DoesNotApply {
         /// Number of its operations.
         operations: usize,
     },
-    /// The history says what a key holds in the end, and the model has no store order.
+    /// The history gives the final value of a key, and the model has no store order.
     #[error("the history gives the final value of {key}, the model has no store order")]
     FinalValue {
         /// The key.
@@ -73,23 +74,24 @@ pub enum DoesNotApply {
     },
 }
 
-/// The order between transactions that the clients bring: what `so` stands for in a definition about
-/// transactions.
+/// The order between transactions that the clients observed: the meaning of `so` in a definition
+/// about transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ClientOrder {
-    /// None: only the initial transaction comes before all others.
+    /// No order: only the initial transaction comes before all others.
     None,
     /// The order of each session.
     #[default]
     Session,
-    /// The order of each session, and a transaction before another that began after it ended.
+    /// The order of each session, and each transaction before those that began after it ended.
     Realtime,
 }
 
-/// Checks that models of registers apply to a history: it holds no calls of objects, and no
+/// Checks that models of registers apply to a history: it contains no calls of objects, and no
 /// transaction that may have taken effect has more than one operation.
 pub fn applies(history: &History) -> Result<(), DoesNotApply> {
-    // The operations tell: a table of calls may be left over.
+    // The operations decide, because a table of calls may remain without an operation that refers
+    // to it.
     if history.has_calls() && history.ops().any(|op| matches!(history.action(op), Action::Call(_)))
     {
         return Err(DoesNotApply::Calls);
@@ -107,8 +109,8 @@ pub fn applies(history: &History) -> Result<(), DoesNotApply> {
     Ok(())
 }
 
-/// Checks that all operations have times, and that those of a session come one after the other. An
-/// operation of unknown status needs no end, and nothing has to wait for it.
+/// Checks that all operations have times, and that the operations of each session do not overlap.
+/// An operation of unknown status needs no end, and later operations need not wait for it.
 fn is_timed(history: &History) -> Result<(), DoesNotApply> {
     let reference = |op: OpId| history.reference(op).to_string();
     for session in history.sessions() {
@@ -134,8 +136,8 @@ fn is_timed(history: &History) -> Result<(), DoesNotApply> {
     Ok(())
 }
 
-/// Checks that isolation levels apply to a history: it holds no calls of objects and no final values,
-/// every key is a register or a list, and no list gets a value twice.
+/// Checks that isolation levels apply to a history: it contains no calls of objects and no final
+/// values, every key is a register or a list, and no value is appended to a list twice.
 pub fn levels_apply(history: &History) -> Result<(), DoesNotApply> {
     if history.has_calls() && history.ops().any(|op| matches!(history.action(op), Action::Call(_)))
     {
@@ -166,9 +168,9 @@ pub fn levels_apply(history: &History) -> Result<(), DoesNotApply> {
 }
 
 impl Definition {
-    /// Checks that the definition applies to a history: [`levels_apply`] if it is about
-    /// transactions, else [`applies`], and a history that gives final values needs a definition with
-    /// a store order.
+    /// Checks that the definition applies to a history. A definition about transactions requires
+    /// [`levels_apply`]; any other definition requires [`applies`], and a store order if the
+    /// history gives final values.
     pub fn applies(&self, history: &History) -> Result<(), DoesNotApply> {
         if self.is_transactional() {
             return levels_apply(history);

@@ -16,7 +16,7 @@ pub struct Definition {
     metadata: Metadata,
 }
 
-/// A file of a definition.
+/// A source file of a definition.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// The name that diagnostics show.
@@ -28,7 +28,7 @@ pub struct SourceFile {
 /// The title and the `// @key value` lines of a definition's main file.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
-    /// The string at the start, or the file's name.
+    /// The string at the start of the file, or the file's name.
     pub title: String,
     /// `@id`.
     pub id: Option<String>,
@@ -51,30 +51,30 @@ pub struct Claim {
     pub standing: Standing,
 }
 
-/// How an implication is known.
+/// Evidence for an implication.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// One definition contains the other.
     Definition,
     /// There is a proof.
     Proved {
-        /// Where it is.
+        /// Reference to the proof.
         by: String,
     },
-    /// It held for every history that was tried.
+    /// The implication held for every history that was tried.
     Checked {
-        /// Which these are.
+        /// Description of these histories.
         bound: String,
     },
-    /// It is believed; no verdict may rest on it.
+    /// The implication is believed; no verdict may rest on it.
     Conjecture {
-        /// By whom.
+        /// Name of the person or publication.
         by: String,
     },
 }
 
 impl Standing {
-    /// Returns whether verdicts may rest on it.
+    /// Returns whether verdicts may rest on the implication.
     pub fn is_proved(&self) -> bool {
         matches!(self, Standing::Definition | Standing::Proved { .. })
     }
@@ -94,13 +94,13 @@ impl fmt::Display for Standing {
 /// A check of a definition, with its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckView<'a> {
-    /// The name after `as`, or the text of the check.
+    /// The name after `as` or, without one, the text of the check.
     pub name: &'a str,
-    /// The property that is demanded.
+    /// The required property.
     pub kind: CheckKind,
     /// The whole statement.
     pub text: &'a str,
-    /// Whether it is demanded for each operation of a set.
+    /// Whether the property is required for each operation of a set.
     pub is_quantified: bool,
 }
 
@@ -117,7 +117,7 @@ impl Definition {
         Definition { program, analysis, files, metadata }
     }
 
-    /// Returns the title: the string at the start, or the file's name.
+    /// Returns the title: the string at the start of the file, or the file's name.
     pub fn title(&self) -> &str {
         &self.metadata.title
     }
@@ -132,12 +132,12 @@ impl Definition {
         self.metadata.name.as_deref()
     }
 
-    /// Returns the publication that the model is from, `@source`.
+    /// Returns the publication that defines the model, `@source`.
     pub fn source(&self) -> Option<&str> {
         self.metadata.source.as_deref()
     }
 
-    /// Returns the model's meaning in a sentence, `@meaning`.
+    /// Returns the model's meaning in one sentence, `@meaning`.
     pub fn meaning(&self) -> Option<&str> {
         self.metadata.meaning.as_deref()
     }
@@ -162,12 +162,12 @@ impl Definition {
         &self.program
     }
 
-    /// Returns the analysis of signs, which a search prunes by.
+    /// Returns the analysis of signs, by which a search prunes.
     pub fn analysis(&self) -> &Analysis {
         &self.analysis
     }
 
-    /// Iterates over the checks, those of included files too, in the order of the text.
+    /// Iterates over the checks, including those of included files, in the order of the text.
     pub fn checks(&self) -> impl ExactSizeIterator<Item = CheckView<'_>> {
         self.program.checks.iter().map(|check| {
             let text = self.text(&check.span);

@@ -1,9 +1,9 @@
-//! The data of the definition language: what a parsed definition is.
+//! The data types of a parsed definition.
 //!
-//! A [`Definition`] holds a [`Program`] (terms, variables, functions and checks in tables, with all
-//! names resolved), the files that it came from, and its metadata. This crate has neither parser nor
-//! evaluator: `consistory-models` has both, and `consistory-certify`, which must share no code with
-//! either, depends on this crate alone.
+//! A [`Definition`] contains a [`Program`] (terms, variables, functions and checks in tables, with
+//! all names resolved), the files from which it was parsed, and its metadata. This crate contains
+//! neither a parser nor an evaluator: `consistory-models` has both, and `consistory-certify`, which
+//! must share no code with either, depends on this crate alone.
 //!
 //! Read next: `program.rs` for the terms, `docs/definition-language.md` for their meaning.
 

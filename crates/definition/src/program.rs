@@ -1,7 +1,7 @@
-//! A definition with its names resolved: the form that evaluators run and checkers read.
+//! A definition with its names resolved, as evaluators run it and checkers read it.
 //!
-//! Terms, variables and functions live in tables, indexed by ids. Every binder has a variable of
-//! its own, and no function is recursive, so an environment is one slot per variable.
+//! Terms, variables and functions are stored in tables, indexed by ids. Every binder has its own
+//! variable, and no function is recursive, so an environment is one slot per variable.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,19 +24,19 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The property that a check demands of its expression.
+/// The property that a check requires of its expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckKind {
-    /// It has no cycle.
+    /// The relation has no cycle.
     Acyclic,
-    /// It relates no operation with itself.
+    /// The relation relates no operation to itself.
     Irreflexive,
-    /// It holds nothing.
+    /// The set or relation is empty.
     Empty,
 }
 
 impl CheckKind {
-    /// Returns the language's word for it.
+    /// Returns the keyword of the language.
     pub fn as_str(self) -> &'static str {
         match self {
             CheckKind::Acyclic => "acyclic",
@@ -51,7 +51,7 @@ impl CheckKind {
 pub struct Span {
     /// Index of the file, in the order in which files are included.
     pub file: usize,
-    /// Bytes of its text.
+    /// Byte range in the text of the file.
     pub range: Range<usize>,
 }
 
@@ -90,7 +90,7 @@ pub enum Base {
     Everything,
     /// `emptyset`.
     EmptySet,
-    /// `W`, initial writes among them.
+    /// `W`, including initial writes.
     Writes,
     /// `R`.
     Reads,
@@ -98,15 +98,15 @@ pub enum Base {
     Fences,
     /// `IW`.
     InitialWrites,
-    /// `RMW`, what is in `R` and in `W`.
+    /// `RMW`, the operations in both `R` and `W`.
     ReadModifyWrites,
-    /// `M`, what is in `R` or in `W`.
+    /// `M`, the operations in `R` or `W`.
     Memory,
     /// `0`.
     EmptyRelation,
-    /// `id`, each operation that counts with itself.
+    /// `id`, each operation that counts, paired with itself.
     Identity,
-    /// `po`, initial writes before everything recorded.
+    /// `po`, including each initial write before every recorded operation.
     Po,
     /// `wr`.
     Wr,
@@ -116,18 +116,19 @@ pub enum Base {
     Loc,
     /// `ext`, operations that are not in `int`.
     Ext,
-    /// `int`, operations of one session; an initial write is with itself only.
+    /// `int`, operations of one session; an initial write is related only to itself.
     Int,
-    /// `txn`, operations of one transaction; all initial writes are of one.
+    /// `txn`, operations of one transaction; all initial writes belong to one transaction.
     Transaction,
-    /// `so`, the order of transactions that the clients bring; the initial one before all others.
+    /// `so`, the order of transactions that the clients observed; the initial transaction is before
+    /// all others.
     ClientOrder,
-    /// `rt`, operations of which the first ended before the second began; in a definition about
-    /// transactions, operations of such transactions.
+    /// `rt`, operations the first of which ended before the second began; in a definition about
+    /// transactions, operations of transactions with this property.
     RealTime,
     /// The commit order that the definition declares: a total order of all transactions.
     CommitOrder,
-    /// A name that only litmus tests have, and so only definitions of memory models.
+    /// A name that exists only for litmus tests, and so only in definitions of memory models.
     Litmus(LitmusBase),
 }
 
@@ -140,7 +141,7 @@ pub enum LitmusBase {
     LoadFences,
     /// `SFENCE`, fences that keep earlier writes before later writes.
     StoreFences,
-    /// `rmw`, from what a read-modify-write reads to what it writes: here, with itself.
+    /// `rmw`, from the read to the write of a read-modify-write, which is one operation here.
     ReadModifyWrite,
     /// `addr`, from a read to an access whose address is computed from it.
     Address,
@@ -153,7 +154,7 @@ pub enum LitmusBase {
 }
 
 impl Base {
-    /// The names that definitions about histories and about litmus tests share.
+    /// Names that definitions about histories and about litmus tests share.
     const SHARED: [(&'static str, Base); 12] = [
         ("W", Base::Writes),
         ("R", Base::Reads),
@@ -169,8 +170,8 @@ impl Base {
         ("int", Base::Int),
     ];
 
-    /// Returns the predefined names of histories; `ww` is one only where a definition declares the
-    /// store order.
+    /// Returns the predefined names of histories; `ww` is predefined only if a definition declares
+    /// the store order.
     pub fn of_histories() -> impl Iterator<Item = (&'static str, Base)> {
         let own = [
             ("wr", Base::Wr),
@@ -181,7 +182,7 @@ impl Base {
         Base::SHARED.into_iter().chain(own)
     }
 
-    /// Returns the predefined names of litmus tests; `rf` and `co` are cat's.
+    /// Returns the predefined names of litmus tests; `rf` and `co` are the names of cat.
     pub fn of_litmus() -> impl Iterator<Item = (&'static str, Base)> {
         let own = [
             ("rf", Base::Wr),
@@ -197,7 +198,7 @@ impl Base {
         Base::SHARED.into_iter().chain(own)
     }
 
-    /// Returns whether the name stands for a set or a relation.
+    /// Returns whether the name denotes a set or a relation.
     pub fn kind(self) -> Kind {
         match self {
             Base::Everything
@@ -228,12 +229,12 @@ impl Base {
     }
 }
 
-/// An expression; kinds fit, and operands that are listed are at least one.
+/// An expression. Its operands are of the required kinds, and every list of operands is non-empty.
 #[derive(Clone, Debug)]
 pub enum Term {
     /// A predefined name.
     Base(Base),
-    /// A name that is bound.
+    /// A bound name.
     Variable(VariableId),
     /// `f(a, b)`.
     Apply(FunctionId, Vec<TermId>),
@@ -263,19 +264,19 @@ pub enum Term {
     Domain(TermId),
     /// `range(r)`.
     Range(TermId),
-    /// `view(S)`, the orders that the threads of the operations of a set see, united.
+    /// `view(S)`, the union of the orders that the threads of the operations of a set see.
     View(TermId),
     /// `let ... in a`.
     Let(Group, TermId),
     /// `union o in S do a end`.
     BigUnion {
-        /// The operation, as a set of one.
+        /// Variable that is bound to each operation, as a set of one.
         variable: VariableId,
-        /// What it runs over.
+        /// Set of operations.
         set: TermId,
-        /// What is united.
+        /// Expression whose values are united.
         body: TermId,
-        /// What the union is.
+        /// Kind of the union.
         kind: Kind,
     },
 }
@@ -283,7 +284,7 @@ pub enum Term {
 /// Names that are bound together, each to the value of its term.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Whether the terms may use the names: then the values are the least solution.
+    /// Whether the terms may use the names, so that the values are the least solution.
     pub recursive: bool,
     /// The names and their terms.
     pub bindings: Vec<(VariableId, TermId)>,
@@ -294,9 +295,9 @@ pub struct Group {
 pub struct Variable {
     /// The name; another variable may have the same.
     pub name: String,
-    /// What it stands for.
+    /// Kind of its value.
     pub kind: Kind,
-    /// Whether it is bound at the outermost level, so that it has one value in a run.
+    /// Whether it is bound at the outermost level, so that it has one value per evaluation.
     pub is_global: bool,
 }
 
@@ -305,35 +306,36 @@ pub struct Variable {
 pub struct Function {
     /// The name; another function may have the same.
     pub name: String,
-    /// What the arguments are bound to.
+    /// Variables to which the arguments are bound.
     pub parameters: Vec<VariableId>,
-    /// What a call stands for.
+    /// Value of a call.
     pub body: TermId,
     /// Number of outermost groups that are bound before it.
     pub globals_before: usize,
 }
 
-/// What a definition demands.
+/// A requirement of a definition.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// What is demanded.
+    /// Required property.
     pub kind: CheckKind,
-    /// Of what it is demanded.
+    /// Expression that must have the property.
     pub term: TermId,
     /// The name after `as`.
     pub name: Option<String>,
-    /// Place of the whole statement.
+    /// Position of the whole statement.
     pub span: Span,
-    /// For a check inside `forall o in S do ... end`: o, S, and what is bound before the check.
+    /// For a check inside `forall o in S do ... end`: o, S, and the groups that are bound before
+    /// the check.
     pub forall: Option<(VariableId, TermId, Vec<Group>)>,
 }
 
 /// A definition with its names resolved.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Expressions with their places, indexed by [`TermId`].
+    /// Expressions with their positions, indexed by [`TermId`].
     ///
-    /// Expressions nested in one another, through calls too, are at most a few hundred deep.
+    /// The nesting of expressions, including through calls, is at most a few hundred levels deep.
     pub terms: Vec<(Term, Span)>,
     /// Variables, indexed by [`VariableId`].
     pub variables: Vec<Variable>,
@@ -348,9 +350,10 @@ pub struct Program {
     /// Name of the commit order, if the definition quantifies over total orders of all
     /// transactions, `with co from commit-orders`.
     pub commit_order: Option<String>,
-    /// Whether it quantifies over total orders of all operations, `with mo from total-orders`.
+    /// Whether the definition quantifies over total orders of all operations,
+    /// `with mo from total-orders`.
     pub has_memory_order: bool,
-    /// Whether it quantifies over total orders of all operations, one per thread,
+    /// Whether the definition quantifies over total orders of all operations, one per thread,
     /// `with view from thread-orders`.
     pub has_views: bool,
 }
@@ -361,13 +364,13 @@ impl Program {
         &self.terms[id.index()].0
     }
 
-    /// Returns the place of an expression.
+    /// Returns the position of an expression.
     pub fn span(&self, id: TermId) -> &Span {
         &self.terms[id.index()].1
     }
 
-    /// Returns whether the definition is about transactions: whether it mentions one of the
-    /// relations that only transactions have. Real time alone is between operations.
+    /// Returns whether the definition is about transactions, that is, whether it mentions a
+    /// relation that only transactions have. Real time alone relates operations.
     pub fn is_transactional(&self) -> bool {
         self.commit_order.is_some()
             || self.terms.iter().any(|(term, _)| {

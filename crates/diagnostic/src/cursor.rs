@@ -1,4 +1,4 @@
-//! A position in a text that moves forward: what hand-written lexers are made of.
+//! A position in a text that moves forward, the basis of hand-written lexers.
 
 use std::ops::Range;
 
@@ -37,12 +37,12 @@ impl<'a> Cursor<'a> {
         &self.text[self.at..]
     }
 
-    /// Returns the text from an earlier position on.
+    /// Returns the text from an earlier position up to this one.
     pub fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
     }
 
-    /// Returns whether the whole text was taken.
+    /// Returns whether the end of the text is reached.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.at == self.text.len()
@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         Some(next)
     }
 
-    /// Takes a token if it is next, and returns whether it was.
+    /// Takes a token if it is next; returns whether it was taken.
     #[inline]
     pub fn eat(&mut self, token: &str) -> bool {
         let found = self.rest().starts_with(token);
@@ -74,12 +74,12 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes the first of several tokens that is next.
+    /// Takes the first of several tokens that is next; returns it.
     pub fn eat_any<'t>(&mut self, tokens: &[&'t str]) -> Option<&'t str> {
         tokens.iter().copied().find(|token| self.eat(token))
     }
 
-    /// Takes a token after blanks, or says that it is missing.
+    /// Takes a token after blanks, or returns a fault if it is missing.
     pub fn expect(&mut self, token: &str) -> Result<(), Fault> {
         self.skip_spaces();
         if self.eat(token) {
@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
         Err(Fault::new(self.here(), format!("expected `{token}`, found {}", self.found())))
     }
 
-    /// Takes characters as long as they satisfy a predicate.
+    /// Takes characters as long as they satisfy a predicate, and returns them.
     pub fn take_while(&mut self, mut accept: impl FnMut(char) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|c| !accept(c)).unwrap_or(rest.len());
@@ -101,7 +101,7 @@ impl<'a> Cursor<'a> {
         self.take_while(|c| c != '\n')
     }
 
-    /// Takes a string literal that starts at the position, both quotes included.
+    /// Takes a string literal that starts at the position, including both quotes.
     ///
     /// Returns whether it is closed; if not, the rest of the line was taken. With
     /// [`Escapes::Backslash`], a backslash takes the next character with it.
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes a comment that starts at the position, its closing mark included.
+    /// Takes a comment that starts at the position, including its closing mark.
     ///
     /// Returns whether it is closed; if not, the rest of the text was taken. With
     /// [`Nesting::Nested`], an opening mark inside needs a closing mark of its own.
@@ -162,7 +162,7 @@ impl<'a> Cursor<'a> {
         text.parse().map_err(|_| beyond_i64(start..self.at, text))
     }
 
-    /// Takes a number that serves as a name, after blanks; `what` is what it names.
+    /// Takes a number that serves as a name, after blanks; `what` describes the named thing.
     pub fn number(&mut self, what: &str) -> Result<&'a str, Fault> {
         self.skip_spaces();
         let digits = self.take_while(|c| c.is_ascii_digit());
@@ -187,7 +187,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Returns the fault of an integer that 64 bits do not hold.
+/// Returns the fault for an integer that does not fit into 64 bits.
 pub fn beyond_i64(span: Range<usize>, text: &str) -> Fault {
     let shown = if text.len() > 40 { format!("{}...", &text[..30]) } else { text.into() };
     Fault::new(span, format!("`{shown}` is beyond the 64-bit integers"))
@@ -197,7 +197,7 @@ pub fn beyond_i64(span: Range<usize>, text: &str) -> Fault {
 /// Whether a string literal has escapes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Escapes {
-    /// A backslash is a character like any other.
+    /// A backslash is an ordinary character.
     None,
     /// A backslash escapes the next character.
     Backslash,

@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong with an input, and where.
+//! Diagnostics: errors in an input, with their positions.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,11 +11,11 @@ use crate::source::Source;
 
 /// Number of diagnostics of one input that are kept; the others are only counted.
 const MAX_KEPT: usize = 1000;
-/// Lines longer than this many bytes are clipped around the place.
+/// Lines longer than this many bytes are clipped around the error.
 const MAX_LINE_BYTES: usize = 120;
-/// Bytes of a clipped line that are shown before the place.
+/// Bytes of a clipped line that are shown before the error.
 const BYTES_BEFORE: usize = 40;
-/// Bytes of a clipped line that are shown from the start of the place on.
+/// Bytes of a clipped line that are shown from the start of the error on.
 const BYTES_AFTER: usize = 80;
 /// Messages and hints longer than this many bytes are cut.
 const MAX_SENTENCE_BYTES: usize = 400;
@@ -29,14 +29,14 @@ pub enum Style {
     Styled,
 }
 
-/// An error at some bytes of a line, before it is known which line of which input that is.
+/// An error at some bytes of a line, before the line and the input are known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// Bytes of the line.
+    /// Byte range in the line.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What may help.
+    /// Suggestion for a correction.
     pub hint: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Fault {
         Fault { span, message: message.into(), hint: None }
     }
 
-    /// Adds a hint, in place of any other.
+    /// Adds a hint, replacing any other.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -67,17 +67,17 @@ pub struct Diagnostic {
     pub source: Arc<str>,
     /// The line, counting from 1.
     pub line: u64,
-    /// The column where the place starts, in characters, counting from 1.
+    /// Column at which the error starts, in characters, counting from 1.
     pub column: u64,
-    /// Number of characters of the place; 0 for a place after the last character.
+    /// Number of characters of the error; 0 for an error after the last character.
     pub length: usize,
     /// The line, or a window of it if it is long.
     pub text: String,
-    /// Where the place is in `text`, in bytes.
+    /// Byte range of the error in `text`.
     pub marked: Range<usize>,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to do about it.
+    /// Suggestion for a correction.
     pub hint: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Diagnostic {
             group = group.element(Level::HELP.message(hint.as_str()));
         }
         let rendered = renderer.render(&[group]);
-        // The renderer counts the column in the text that it sees, which may be a window.
+        // The renderer counts the column in the text that it receives, which may be a window.
         let shown = self.text[..self.marked.start].chars().count() as u64 + 1;
         let place = |column| format!("{source}:{}:{column}", self.line);
         if shown == self.column {
@@ -103,8 +103,8 @@ impl Diagnostic {
     }
 }
 
-/// Escapes what a terminal would act on: the name of a file can hold a line break that forges a line,
-/// a control sequence, or a mark that turns the direction of writing.
+/// Escapes characters that a terminal would interpret: the name of a file can contain a line break
+/// that forges a line, a control sequence, or a mark that changes the direction of writing.
 fn visible(name: &str) -> Cow<'_, str> {
     const MARKS: [RangeInclusive<char>; 6] = [
         '\u{061C}'..='\u{061C}',
@@ -139,14 +139,14 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// All errors of an input, in the order in which they were found.
+/// Errors of an input, in the order in which they were found.
 ///
-/// The first thousand are kept, the others are counted.
+/// The first thousand are kept; the others are only counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Diagnostics {
     kept: Vec<Diagnostic>,
     more: u64,
-    /// The last place whose column was computed: line, byte, column. It saves counting the
+    /// Last position whose column was computed: line, byte, column. This avoids counting the
     /// characters of a long line from its start for every error in it.
     known: (u64, usize, u64),
 }
@@ -167,7 +167,7 @@ impl Diagnostics {
         self.kept.is_empty()
     }
 
-    /// Renders all of them as rustc does, and their number.
+    /// Renders all diagnostics as rustc does, followed by their number.
     pub fn render(&self, style: Style) -> String {
         let renderer = match style {
             Style::Plain => Renderer::plain(),
@@ -192,7 +192,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds an error at a byte range of a whole text; only its first line is marked.
+    /// Adds an error at a byte range of a whole text, of which only the first line is marked.
     pub fn push_at(
         &mut self,
         source: &Source<'_>,
@@ -204,7 +204,7 @@ impl Diagnostics {
         self.push(source.name(), line, text, span, message.into(), hint);
     }
 
-    /// Adds an error at the bytes `span` of a line.
+    /// Adds an error at the byte range `span` of a line.
     pub fn push(
         &mut self,
         source: &Arc<str>,
@@ -241,7 +241,7 @@ impl Diagnostics {
 }
 
 impl fmt::Display for Diagnostics {
-    /// Writes one line per diagnostic, without the text around the place.
+    /// Writes one line per diagnostic, without the source text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for diagnostic in &self.kept {
             writeln!(f, "{diagnostic}")?;
@@ -252,7 +252,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// Cuts the surroundings of a place out of a long line.
+/// Cuts a window around a byte range out of a long line.
 fn window(text: &str, place: Range<usize>) -> (String, Range<usize>) {
     const ELLIPSIS: &str = "...";
     if text.len() <= MAX_LINE_BYTES {
@@ -278,7 +278,7 @@ fn window(text: &str, place: Range<usize>) -> (String, Range<usize>) {
     (shown, place.start - from + shift..place.end.min(to) - from + shift)
 }
 
-/// Cuts a sentence that quotes too much.
+/// Truncates a sentence that quotes too much.
 fn clip(mut sentence: String) -> String {
     if sentence.len() > MAX_SENTENCE_BYTES {
         sentence.truncate(floor(&sentence, MAX_SENTENCE_BYTES));

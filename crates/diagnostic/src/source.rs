@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A text, its name, and where its lines start.
+/// A text, its name, and the positions at which its lines start.
 #[derive(Clone, Debug)]
 pub struct Source<'t> {
     name: Arc<str>,

@@ -3,9 +3,10 @@
 /// Words longer than this are compared by their first characters only.
 const MAX_COMPARED_CHARS: usize = 64;
 
-/// Returns at most three candidates within a third of `word`'s length in edits, nearest first.
+/// Returns at most three candidates whose edit distance is at most a third of the length of `word`,
+/// nearest first.
 ///
-/// Letters are compared without regard to case.
+/// Upper and lower case are not distinguished.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let max_edits = word.chars().count() / 3;
     let mut near: Vec<(usize, &str)> = candidates

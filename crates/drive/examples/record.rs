@@ -1,6 +1,7 @@
-//! Records a system under faults: `record SYSTEM WORKLOAD FOLDER SECONDS FAULTS [SETTING=VALUE]...`.
+//! Records a system under faults: `record SYSTEM WORKLOAD FOLDER SECONDS FAULTS
+//! [SETTING=VALUE]...`.
 //!
-//! The history is FOLDER/history.jsonl, for `consistory check`.
+//! The history is written to FOLDER/history.jsonl, for `consistory check`.
 
 use std::path::Path;
 use std::time::Duration;

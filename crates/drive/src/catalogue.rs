@@ -1,4 +1,4 @@
-//! The systems by name.
+//! The catalogue of systems.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -14,11 +14,11 @@ use crate::workloads::WorkloadKind;
 /// A system of the catalogue.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// The name.
+    /// Name of the system.
     pub name: &'static str,
     /// A description of the system.
     pub about: &'static str,
-    /// Its settings.
+    /// Settings of the system.
     pub settings: &'static [Setting],
     make: fn(Settings) -> Box<dyn System>,
 }
@@ -63,7 +63,7 @@ pub const SYSTEMS: &[Entry] = &[
     },
 ];
 
-/// Finds a system and gives it its settings.
+/// Finds a system by its name and applies settings to it.
 pub fn find(name: &str, settings: &[String]) -> Result<Box<dyn System>, DriveError> {
     let entry = SYSTEMS.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let names: Vec<&str> = SYSTEMS.iter().map(|entry| entry.name).collect();
@@ -75,10 +75,10 @@ pub fn find(name: &str, settings: &[String]) -> Result<Box<dyn System>, DriveErr
     Ok((entry.make)(Settings::parse(name, entry.settings, settings)?))
 }
 
-/// Makes a system of somebody's own programs.
+/// Builds a system from the user's own programs.
 ///
-/// `client` is the command of a session's program; `script` starts and stops the nodes, which are
-/// then as many as `nodes` has names.
+/// `client` is the command of a session's program. `script` starts and stops the nodes; their
+/// number is that of the names in `nodes`.
 pub fn external(
     client: Vec<String>,
     script: Option<PathBuf>,

@@ -1,11 +1,11 @@
-//! The one clock of a run.
+//! The clock of a run.
 
 use std::time::{Duration, Instant};
 
 /// The monotonic clock of this process, in nanoseconds since the run began.
 ///
-/// All requests are stamped by it: an invocation before the first byte is sent, a completion after
-/// the last byte was read. Intervals are therefore never too short.
+/// All requests get their times from this clock: the invocation before the first byte is sent, the
+/// completion after the last byte was read. Intervals are therefore never too short.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     base: Instant,

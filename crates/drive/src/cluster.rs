@@ -25,7 +25,7 @@ impl std::fmt::Display for NodeId {
     }
 }
 
-/// The size of the file system that holds a node's data.
+/// Size of the file system that holds a node's data.
 const NODE_DISK: &str = "512m";
 
 /// The nodes of a run.
@@ -39,21 +39,21 @@ pub struct Cluster {
 
 #[derive(Debug)]
 struct Node {
-    /// The processes that were started last, the node's own first.
+    /// The processes started last, the node's main process first.
     processes: Mutex<Vec<Child>>,
 }
 
 impl Cluster {
-    /// Makes a cluster without nodes, for embedded systems, whose files lie in `folder`.
+    /// Builds a cluster without nodes, for embedded systems; their files are in `folder`.
     pub fn embedded(folder: &Path) -> Cluster {
         let folder = folder.to_owned();
         Cluster { logs: folder.clone(), folder, network: None, nodes: Vec::new() }
     }
 
-    /// Makes namespaces and folders for nodes.
+    /// Creates namespaces and folders for nodes.
     ///
-    /// The process must have been started by [`relaunch`](crate::relaunch). Servers' logs go to
-    /// `logs`; `needed` are other paths that must stay visible.
+    /// The process must have been started by [`relaunch`](crate::relaunch). Logs of servers are
+    /// written to `logs`; `needed` are other paths that must stay visible.
     pub fn isolated(
         nodes: usize,
         links: Links,
@@ -78,7 +78,7 @@ impl Cluster {
             let folder = cluster.folder(node);
             std::fs::create_dir_all(&folder).map_err(|error| DriveError::file(&folder, error))?;
             mount_tmpfs(&folder, NODE_DISK)?;
-            // An earlier run may have left one; servers append to it.
+            // A log of an earlier run may exist, and servers would append to it.
             let _ = std::fs::remove_file(cluster.log(node));
         }
         Ok(cluster)
@@ -99,12 +99,12 @@ impl Cluster {
         self.nodes.is_empty()
     }
 
-    /// Returns a node's name.
+    /// Returns the name of a node.
     pub fn name(&self, node: NodeId) -> String {
         node.to_string()
     }
 
-    /// Returns a node's address.
+    /// Returns the address of a node.
     pub fn address(&self, node: NodeId) -> Ipv4Addr {
         address(node.0)
     }
@@ -114,7 +114,7 @@ impl Cluster {
         SocketAddr::from((self.address(node), port))
     }
 
-    /// Returns the folder of a node's data, on a small file system of its own.
+    /// Returns the folder of a node's data, on its own small file system.
     pub fn folder(&self, node: NodeId) -> PathBuf {
         self.folder.join(node.to_string())
     }
@@ -124,13 +124,13 @@ impl Cluster {
         &self.folder
     }
 
-    /// Returns the file that a node's servers write to.
+    /// Returns the log file of a node's servers.
     pub fn log(&self, node: NodeId) -> PathBuf {
         self.logs.join(format!("{node}.log"))
     }
 
-    /// Returns a command that runs in a node's namespace, with the environment and folder of the
-    /// command that it wraps.
+    /// Returns a command that runs in a node's namespace, with the environment and working folder
+    /// of the given command.
     pub fn enter(&self, node: NodeId, command: &Command) -> Command {
         let Some(network) = &self.network else { panic!("an embedded system has no nodes") };
         let [enter, net, dashes] = network.enter(node.0);
@@ -148,10 +148,10 @@ impl Cluster {
         inside
     }
 
-    /// Starts servers on a node, in place of those that were killed.
+    /// Starts servers on a node in place of killed ones.
     pub fn start(&self, commands: Vec<Command>, node: NodeId) -> Result<(), DriveError> {
         for mut child in self.processes(node).drain(..) {
-            // A server that was killed has ended; this takes its entry from the process table.
+            // The killed server has ended; this removes its entry from the process table.
             let _ = child.try_wait();
         }
         self.add(commands, node)
@@ -190,19 +190,19 @@ impl Cluster {
         all
     }
 
-    /// Returns whether any of the servers that were started on a node still runs.
+    /// Returns whether any server started on a node is still running.
     pub fn is_running(&self, node: NodeId) -> bool {
         self.processes(node).iter_mut().any(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Describes how a node's server ended, if it did, with the end of its log.
+    /// Describes how a node's server ended, with the end of its log; `None` if none has ended.
     pub fn exited(&self, node: NodeId) -> Option<String> {
         self.ended(node, |_| true)
     }
 
-    /// Fails if a node's server ended with an error, so that nobody waits for it.
+    /// Fails if a node's server ended with an error, so that callers stop waiting for it.
     ///
-    /// A server may also start another process and end without one.
+    /// A server may end without an error after it has started another process.
     pub fn check_alive(&self, node: NodeId) -> Result<(), DriveError> {
         match self.ended(node, |status| !status.success()) {
             Some(reason) => Err(DriveError::Ended { node: self.name(node), reason }),
@@ -212,7 +212,7 @@ impl Cluster {
 
     fn ended(&self, node: NodeId, counts: impl Fn(&ExitStatus) -> bool) -> Option<String> {
         if node.0 >= self.nodes.len() {
-            // Somebody else runs it.
+            // The node is not run by this process.
             return None;
         }
         let status = {
@@ -230,7 +230,7 @@ impl Cluster {
         Some(format!("its server ended ({status}); the log ends with: {}", tail.join(" / ")))
     }
 
-    /// Stops a node's processes without killing them.
+    /// Stops a node's processes without killing them (SIGSTOP).
     pub fn pause(&self, node: NodeId) {
         processes::signal(&self.tree(node), Signal::STOP);
     }
@@ -248,7 +248,7 @@ impl Cluster {
             let _ = child.wait();
         }
         let exists = |pid: &u32| {
-            // Orphans are adopted by this process and stay as zombies; they hold nothing.
+            // This process adopts orphans, which stay as zombies and hold no resources.
             std::fs::read_to_string(format!("/proc/{pid}/stat"))
                 .is_ok_and(|stat| !stat.contains(") Z "))
         };
@@ -257,7 +257,7 @@ impl Cluster {
         }
     }
 
-    /// Asks the node's servers to end and waits, but not forever; then kills them.
+    /// Asks the node's servers to end, waits up to ten seconds, and then kills them.
     pub fn stop(&self, node: NodeId) {
         for child in self.processes(node).iter_mut() {
             if let Ok(None) = child.try_wait() {
@@ -279,7 +279,7 @@ impl Cluster {
         let path = self.folder(node).join("filler");
         let mut file = std::fs::File::create(&path).map_err(|e| DriveError::file(&path, e))?;
         let block = vec![0_u8; 1 << 20];
-        // The error is the point: no space is left.
+        // Writes until an error reports that no space is left.
         while file.write_all(&block).is_ok() {}
         while file.write_all(&block[..512]).is_ok() {}
         Ok(())

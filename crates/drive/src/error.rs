@@ -1,8 +1,8 @@
-//! Errors of a run; a violation is not one of them.
+//! Errors of a run. A violation is not an error.
 
 use std::path::{Path, PathBuf};
 
-/// Why a run did not come to an end.
+/// The reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// A program is missing.
@@ -10,13 +10,13 @@ pub enum DriveError {
     Missing {
         /// The program.
         program: String,
-        /// The command that installs it on Debian.
+        /// The command that installs the program on Debian.
         install: String,
     },
-    /// The kernel refuses what isolation needs.
+    /// The kernel does not permit the isolation of nodes.
     #[error("the nodes cannot be isolated: {reason}")]
     Isolation {
-        /// The attempted action and the answer to it.
+        /// The attempted action and the error.
         reason: String,
     },
     /// There is no TUN device, which slow and lossy links need.
@@ -30,18 +30,18 @@ pub enum DriveError {
     NotReady {
         /// The node.
         node: String,
-        /// The last answer.
+        /// The last error.
         reason: String,
     },
-    /// A node's server ended although nobody killed it.
+    /// A node's server ended although no fault killed it.
     #[error("{node} does not run: {reason}")]
     Ended {
         /// The node.
         node: String,
-        /// How it ended, and the end of its log.
+        /// The way in which the server ended, and the end of its log.
         reason: String,
     },
-    /// A step of the set-up failed.
+    /// A step of the setup failed.
     #[error("{0}")]
     Setup(String),
     /// A schedule, a fault's name or an answer cannot be read.
@@ -58,17 +58,17 @@ pub enum DriveError {
 }
 
 impl DriveError {
-    /// Makes an error of the set-up.
+    /// Builds an error of the setup.
     pub fn setup(message: impl Into<String>) -> Self {
         DriveError::Setup(message.into())
     }
 
-    /// Makes an error of a file.
+    /// Builds an error about a file.
     pub fn file(path: &Path, error: std::io::Error) -> Self {
         DriveError::File { path: path.to_owned(), error }
     }
 
-    /// Returns advice, if there is some.
+    /// Returns a hint for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             DriveError::Missing { install, .. } => Some(format!("install it with `{install}`")),

@@ -1,11 +1,11 @@
-//! The findings of a run as plain data, which is all that a report is drawn from.
+//! The findings of a run as plain data, from which a report is built.
 
 use crate::nemesis::FaultEvent;
 use crate::recorder::Row;
 use crate::run::Run;
 use crate::stats::{Counts, Span, counts, spans};
 
-/// The length of the spans of time that rates and latencies are given for, in nanoseconds.
+/// Length of the spans for which rates and latencies are computed, in nanoseconds.
 const SPAN_NS: u64 = 250_000_000;
 
 /// A judgement of the run, in words.
@@ -15,7 +15,7 @@ pub struct Judged {
     pub title: String,
     /// The verdict in one sentence.
     pub headline: String,
-    /// Names and values: version, settings, seed, models that were promised.
+    /// Names and values: version, settings, seed, promised models.
     pub facts: Vec<(String, String)>,
     /// The command that repeats the run.
     pub command: String,
@@ -23,9 +23,9 @@ pub struct Judged {
     pub verdicts: Vec<ModelVerdict>,
     /// The strongest models that held.
     pub strongest: Vec<String>,
-    /// The operations of the smallest violation; their nodes are filled in by [`Findings::new`].
+    /// The operations of the smallest violation; [`Findings::new`] fills in their nodes.
     pub core: Vec<CoreOperation>,
-    /// Why they are a violation, in sentences.
+    /// The explanation of the violation, in sentences.
     pub explanation: String,
 }
 
@@ -51,21 +51,21 @@ pub struct CoreOperation {
     pub start: u64,
     /// Its end; `None` if it never returned.
     pub end: Option<u64>,
-    /// The node that was asked, if there are nodes.
+    /// The node that received the request, if there are nodes.
     pub node: Option<String>,
 }
 
-/// Everything that a report of a run shows.
+/// All data that a report of a run shows.
 ///
-/// All times are nanoseconds of the run's clock, which starts with the first session.
+/// Times are nanoseconds of the run's clock, which starts with the first session.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// The verdict.
+    /// The judgement.
     pub judged: Judged,
-    /// The names of the nodes; none for an embedded system.
+    /// The names of the nodes; empty for an embedded system.
     pub nodes: Vec<String>,
-    /// The faults that happened: when, to which node, and until when a write through every node
-    /// worked again.
+    /// The faults that happened, with their times and nodes, and the time at which a write through
+    /// every node worked again.
     pub faults: Vec<FaultEvent>,
     /// The length of a span.
     pub span_ns: u64,
@@ -75,16 +75,16 @@ pub struct Findings {
     pub counts: Counts,
     /// The number of operations in the history.
     pub operations: u64,
-    /// How long sessions worked.
+    /// Time for which sessions sent requests, in nanoseconds.
     pub time_ns: u64,
-    /// How long it took to start the system.
+    /// Time that the system took to start, in nanoseconds.
     pub start_ns: u64,
-    /// Why the system did not recover from a fault, if it did not.
+    /// The reason why the system did not recover from a fault, if it did not.
     pub trouble: Option<String>,
 }
 
 impl Findings {
-    /// Puts together what was recorded and what was judged.
+    /// Combines the recording of a run with its judgement.
     pub fn new(run: &Run, nodes: &[String], mut judged: Judged) -> Self {
         for operation in &mut judged.core {
             let row = run.rows.iter().find(|row: &&Row| row.start == operation.start);

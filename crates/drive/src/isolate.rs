@@ -1,4 +1,4 @@
-//! Runs the program again in Linux namespaces of its own, so that nothing outlives the run.
+//! Restarts the program in its own Linux namespaces, so that nothing outlives the run.
 //!
 //! The program starts itself again through `unshare`, in a new network, process, mount and IPC
 //! namespace:
@@ -11,19 +11,19 @@
 //!               └ n2: ...
 //! ```
 //!
-//! Whatever kills one of the three kills all processes below it, with SIGKILL, by the kernel. Network
-//! namespaces, bridges and mounts exist only inside and vanish with the last process, and so does
-//! shared memory: IPC objects are those of the namespace, and `/dev/shm` is a tmpfs inside. Data
-//! folders lie on a tmpfs inside. A run therefore has nothing to clean up, and a run that was killed
-//! leaves nothing behind.
+//! If any of the three processes ends, for any reason, the kernel kills all processes below it
+//! with SIGKILL. Network namespaces, bridges and mounts exist only inside the namespaces and vanish
+//! with the last process. The same is true of shared memory: IPC objects belong to the namespace,
+//! and `/dev/shm` is a tmpfs inside. Data folders are on a tmpfs inside. So a run has nothing to
+//! clean up, and a killed run leaves nothing behind.
 //!
-//! The kernel's signal is asked for a moment after a process starts. For the case that the first
-//! program is killed before that, the third has the end of a pipe as its standard input whose other
-//! end the first one holds: when it can read to the end, it is alone.
+//! A process asks for the kernel's signal only shortly after it has started. In case the first
+//! program is killed before that, it holds one end of a pipe whose other end is the third program's
+//! standard input. When the third program reads the end of that input, the first one is gone.
 //!
-//! An embedded database has files and no namespace; a [`Sweeper`] removes them.
+//! An embedded database has files but no namespace; a [`Sweeper`] removes these files.
 //!
-//! Without root the same happens in a user namespace, in which the program is root.
+//! Without root, everything happens in a user namespace, in which the program is root.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -46,7 +46,7 @@ const TOOLS: [(&str, &str); 6] = [
     ("nft", "nftables"),
 ];
 
-/// Returns whether this process runs with root's rights.
+/// Returns whether this process is run by root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -68,15 +68,15 @@ pub fn check() -> Result<(), DriveError> {
         .map_err(|error| DriveError::Isolation { reason: error.to_string() })
 }
 
-/// How often the program outside looks whether the one inside has ended.
+/// Interval at which the outer program checks whether the inner one has ended.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// Runs a program in namespaces of its own and waits for it.
+/// Runs a program in its own namespaces and waits for it.
 ///
-/// Call it from the main thread: the kernel ends the program when the calling *thread* ends. The
-/// program's standard input comes to its end when this process has ended; the program should end
-/// itself then. As soon as `is_interrupted` says so, the program can read a byte there: it should stop
-/// early.
+/// Call this function from the main thread: the kernel kills the program when the calling *thread*
+/// ends. When this process has ended, the program reads the end of its standard input and should
+/// end itself. Once `is_interrupted` returns `true`, the program can read a byte there, and should
+/// stop early.
 pub fn relaunch(
     program: &Path,
     args: &[OsString],
@@ -98,7 +98,7 @@ pub fn relaunch(
             return Ok(status);
         }
         if !has_told && is_interrupted() {
-            // A program that has just ended cannot be told.
+            // The write fails if the program has just ended.
             let _ = input.write_all(b"x");
             has_told = true;
         }
@@ -106,7 +106,7 @@ pub fn relaunch(
     }
 }
 
-/// Returns a command that runs a program which the kernel kills when the calling thread ends.
+/// Returns a command whose program the kernel kills when the calling thread ends.
 pub fn bound_to_this_thread(program: impl AsRef<OsStr>) -> Command {
     match tool::find("setpriv") {
         Some(setpriv) => {
@@ -118,16 +118,16 @@ pub fn bound_to_this_thread(program: impl AsRef<OsStr>) -> Command {
     }
 }
 
-/// Removes a folder when it is dropped, or when this process ends in whatever way.
+/// Removes a folder when it is dropped, or when this process ends for any reason.
 ///
-/// A small shell waits for the end of this process and removes the folder then.
+/// A small shell process waits for the end of this process and then removes the folder.
 #[derive(Debug)]
 pub struct Sweeper {
     shell: Child,
 }
 
 impl Sweeper {
-    /// Watches over a folder.
+    /// Starts the shell process for a folder.
     pub fn new(folder: &Path) -> Result<Sweeper, DriveError> {
         let shell = Command::new("sh")
             .args(["-c", "trap '' INT TERM HUP; read -r line; rm -rf -- \"$1\"", "sh"])
@@ -148,7 +148,7 @@ impl Drop for Sweeper {
     }
 }
 
-/// Returns the command that makes the namespaces.
+/// Returns the command that creates the namespaces.
 fn unshare() -> Vec<OsString> {
     let mut command: Vec<OsString> = vec!["unshare".into()];
     if !is_root() {
@@ -160,16 +160,16 @@ fn unshare() -> Vec<OsString> {
     command
 }
 
-/// Returns whether all users of the host exist here: in a user namespace only one does.
+/// Returns whether all users of the host exist here. In a user namespace only one does.
 fn has_all_users() -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     is_root() && map.split_whitespace().nth(2) == Some("4294967295")
 }
 
-/// Returns a command that runs a program as a user that is not root, which some servers insist on.
+/// Returns a command that runs a program as a user other than root, as some servers require.
 ///
-/// In a user namespace there is no other user; there the program runs in another user namespace, in
-/// which the one user has another number.
+/// A user namespace has no other user. There, the program runs in a nested user namespace, in which
+/// the only user has another number.
 pub(crate) fn as_user(user: &str, program: &Path) -> Command {
     let mut command;
     if has_all_users() {
@@ -183,7 +183,7 @@ pub(crate) fn as_user(user: &str, program: &Path) -> Command {
     command
 }
 
-/// Makes a folder belong to the user of [`as_user`].
+/// Makes the user of [`as_user`] the owner of a folder.
 pub(crate) fn give(folder: &Path, user: &str) -> Result<(), DriveError> {
     match has_all_users() {
         true => tool::run(&["chown", &format!("{user}:{user}"), &folder.to_string_lossy()], "")
@@ -192,17 +192,17 @@ pub(crate) fn give(folder: &Path, user: &str) -> Result<(), DriveError> {
     }
 }
 
-/// The folders on which a tmpfs may be mounted inside; they exist on every Linux system.
+/// Folders on which a tmpfs can be mounted; they exist on every Linux system.
 const MOUNT_POINTS: [&str; 3] = ["/mnt", "/media", "/srv"];
 
-/// Mounts a tmpfs for all files of the run, on a folder that does not hide any of `needed`.
+/// Mounts a tmpfs for all files of the run on a folder, chosen so that none of `needed` is hidden.
 pub(crate) fn mount_workspace(needed: &[PathBuf]) -> Result<PathBuf, DriveError> {
     let hides = |point: &Path| needed.iter().any(|path| path.starts_with(point));
     let point = (MOUNT_POINTS.iter().map(Path::new))
         .find(|point| point.is_dir() && !hides(point))
         .ok_or_else(|| DriveError::setup("none of /mnt, /media and /srv can be mounted over"))?;
     mount_tmpfs(point, "2g")?;
-    // Shared memory of servers that are killed would stay.
+    // Shared memory of killed servers would otherwise remain.
     if Path::new("/dev/shm").is_dir() {
         tool::run(
             &["mount", "-t", "tmpfs", "-o", "size=512m,mode=1777", "consistory", "/dev/shm"],

@@ -1,9 +1,9 @@
 //! Rows as JSON lines, in the format that `check` reads.
 //!
-//! Operations of registers and lists are written as such; sets, queues and compare-and-set as calls
-//! of an object. The names say who did what: `c1` is the first session. An indeterminate operation
-//! moves to a session of its own, `c1_7`: it may take effect at any later time, also after the
-//! operations that its client runs next.
+//! Operations of registers and lists are written as operations; sets, queues and compare-and-set as
+//! calls of an object. Session names identify the client: `c1` is the first one. An indeterminate
+//! operation moves to a session of its own, such as `c1_7`, because it may take effect at any later
+//! time, even after later operations of its client.
 
 use std::fmt::Write;
 
@@ -13,14 +13,14 @@ use crate::request::{Action, Change, Key, Outcome, Reply, Request};
 /// The rule by which operations are grouped into sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SessionRule {
-    /// All operations of a client, over any number of connections, but indeterminate ones.
+    /// All operations of a client, over any number of connections, except indeterminate ones.
     #[default]
     Client,
-    /// All operations over one connection; an indeterminate one is its last.
+    /// All operations over one connection; an indeterminate operation is the last of its session.
     Connection,
 }
 
-/// How reads and writes are written.
+/// The form in which reads and writes are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Style {
     /// As operations of registers.
@@ -30,7 +30,7 @@ pub enum Style {
     Calls,
 }
 
-/// Turns rows into lines.
+/// Converts rows to lines.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     rule: SessionRule,
@@ -49,17 +49,17 @@ enum Status {
 }
 
 impl Journal {
-    /// Makes a journal.
+    /// Builds an empty journal.
     pub fn new(rule: SessionRule, style: Style) -> Self {
         Journal { rule, style, ..Journal::default() }
     }
 
-    /// Returns the number of lines so far, which is that of recorded operations.
+    /// Returns the number of lines so far, which is the number of recorded operations.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Appends the lines of a row: none if it cannot have had an effect and nothing was read.
+    /// Appends the lines of a row; none if it had no effect and read nothing.
     pub fn append(&mut self, row: &Row, text: &mut String) {
         let status = match row.outcome {
             Outcome::Ok(_) => Status::Ok,
@@ -135,7 +135,7 @@ impl Journal {
                 line(format!("\"call\":\"ensure\",\"args\":[{element}]"));
             }
             Request::Members => {
-                // The reader of the set turns this into one question per element; see `members`.
+                // A read of the set becomes one call per element, in `members`.
             }
             Request::Enqueue(element) => {
                 line(format!("\"call\":\"enqueue\",\"args\":[{element}]"));
@@ -150,9 +150,8 @@ impl Journal {
         }
     }
 
-    /// Appends what a read of the whole set says about each of the elements that were ever added:
-    /// one call of `contains` per element, all in the read's interval, each in a session of its
-    /// own.
+    /// Appends the calls for a read of the whole set: one call of `contains` for each element that
+    /// was ever added, all with the read's interval, each in its own session.
     pub fn members(&mut self, row: &Row, added: &[i64], text: &mut String) {
         let Outcome::Ok(replies) = &row.outcome else { return };
         let [Reply::List(found)] = &replies[..] else { return };
@@ -186,7 +185,8 @@ impl Journal {
     }
 }
 
-/// Returns the fields of a step's operations; reads count only if all of the request took effect.
+/// Returns the fields of a step's operations; reads are recorded only if the whole request took
+/// effect.
 fn of_step(step: &Action, reply: Option<&Reply>, status: Status) -> Vec<String> {
     let read =
         |key: &Key, value: String| format!("\"op\":\"read\",\"key\":\"{key}\",\"value\":{value}");
@@ -215,8 +215,8 @@ fn of_step(step: &Action, reply: Option<&Reply>, status: Status) -> Vec<String> 
 
 /// Returns the value that an update wrote or may have written.
 ///
-/// A client sends the write after it has read, so without a reply a value that depends on what was
-/// read was never sent.
+/// A client sends the write after it has read. So if there is no reply and the value depends on the
+/// read, the write was never sent.
 fn written(change: Change, reply: Option<&Reply>) -> Option<i64> {
     match (change, reply) {
         (Change::Put(value), _) => Some(value),

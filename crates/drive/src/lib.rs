@@ -1,8 +1,8 @@
-//! Databases under load and faults, recorded.
+//! Tests databases under load and faults, and records their histories.
 //!
-//! A [`System`] says how its nodes are started and reached. Sessions connect as [`Client`]s and run
-//! the programs of a [`Workload`], while a [`Nemesis`] lets faults happen by a [`Schedule`] that was
-//! drawn before. What the sessions saw is written down as JSON lines, which are a history that the
+//! A [`System`] defines how nodes are started and reached. Sessions connect as [`Client`]s and run
+//! the programs of a [`Workload`], while faults ([`Nemesis`]) happen by a [`Schedule`] that was
+//! drawn before. The requests and their outcomes are written as JSON lines: a history, which the
 //! rest of Consistory judges.
 //!
 //! ```no_run
@@ -38,8 +38,8 @@
 //! # Ok::<(), consistory_drive::DriveError>(())
 //! ```
 //!
-//! Nodes live in namespaces of their own: see [`relaunch`]. Reading order: [`Request`] and
-//! [`Outcome`], then the traits, then `recorder`, `journal`, `nemesis` and `run`.
+//! Nodes run in their own namespaces: see [`relaunch`]. Reading order: [`Request`] and [`Outcome`],
+//! then the traits, then `recorder`, `journal`, `nemesis` and `run`.
 
 mod catalogue;
 mod clock;

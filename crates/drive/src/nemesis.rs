@@ -1,4 +1,4 @@
-//! Faults that happen, and end.
+//! Faults: how each begins and ends.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -13,15 +13,15 @@ use crate::network::{Effect, Rule};
 use crate::schedule::{FaultKind, Planned, Schedule, Target};
 use crate::system::System;
 
-/// A fault: how it begins and how it ends.
+/// A fault that can begin and end.
 ///
-/// The kinds of [`FaultKind`] are the ready ones; a system adds its own by
+/// [`FaultKind`] implements the built-in faults; a system adds its own by
 /// [`System::verbs`](crate::System::verbs).
 pub trait Nemesis {
-    /// Makes the fault happen to a node and says what was done.
+    /// Begins the fault at a node and returns a description.
     fn begin(&self, site: &Site<'_>, node: NodeId) -> Result<String, DriveError>;
 
-    /// Ends the fault.
+    /// Ends the fault at a node.
     fn end(&self, site: &Site<'_>, node: NodeId) -> Result<(), DriveError>;
 }
 
@@ -29,26 +29,26 @@ pub trait Nemesis {
 pub struct Site<'a> {
     /// The system.
     pub system: &'a dyn System,
-    /// Its nodes.
+    /// The nodes of the system.
     pub cluster: &'a Cluster,
     /// The rules of the faults that are active, by kind.
     rules: Mutex<Vec<(FaultKind, Vec<Rule>)>>,
 }
 
 impl<'a> Site<'a> {
-    /// Makes a site without faults.
+    /// Builds a site without faults.
     pub fn new(system: &'a dyn System, cluster: &'a Cluster) -> Self {
         Site { system, cluster, rules: Mutex::new(Vec::new()) }
     }
 
-    /// Adds rules, in one transaction with those that are there.
+    /// Adds rules to the existing ones, in one transaction.
     fn add_rules(&self, kind: FaultKind, rules: Vec<Rule>) -> Result<(), DriveError> {
         let mut active = self.rules.lock().expect("no thread panics with the rules");
         active.push((kind, rules));
         self.apply(&active)
     }
 
-    /// Starts a node again, unless the end of another fault has done so.
+    /// Restarts a node, unless the end of another fault has restarted it already.
     fn restart(&self, node: NodeId) -> Result<(), DriveError> {
         match self.cluster.is_running(node) {
             true => Ok(()),
@@ -68,13 +68,13 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The delay of each packet to or from a slow node.
+/// Delay of each packet to or from a slow node.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// The percentage of packets that lossy links lose.
+/// Percentage of packets that lossy links drop.
 const LOSS_PERCENT: u8 = 30;
 
-/// The longest wait for a cluster to become writable through every node.
+/// Longest wait until the cluster is writable through every node.
 pub(crate) const READY_LIMIT: Duration = Duration::from_secs(90);
 
 impl Nemesis for FaultKind {
@@ -90,7 +90,7 @@ impl Nemesis for FaultKind {
         let both = |a: &[usize], b: &[usize]| vec![cut(a, b), cut(b, a)];
         Ok(match *self {
             FaultKind::PartitionHalves => {
-                // The smaller half begins with the target.
+                // The smaller half starts at the target.
                 let size = (cluster.len() / 2).max(1);
                 let half: Vec<usize> = (0..size).map(|i| (node.0 + i) % cluster.len()).collect();
                 let rest: Vec<usize> = all.iter().copied().filter(|n| !half.contains(n)).collect();
@@ -114,7 +114,7 @@ impl Nemesis for FaultKind {
                 let is_neighbour = |a: usize, b: usize| {
                     let distance = (a + count - b) % count;
                     match count {
-                        // Three nodes are all neighbours on a ring: cut one of its links.
+                        // In a ring of three nodes all are neighbours, so one of the links is cut.
                         3 => {
                             ![a, b].contains(&node.0)
                                 || distance == 1 && b == node.0
@@ -152,7 +152,7 @@ impl Nemesis for FaultKind {
                 format!("link of {node} down")
             }
             FaultKind::Slow => {
-                // The clients have the port after those of the nodes.
+                // The port of the clients follows those of the nodes.
                 let everyone: Vec<usize> = others.iter().copied().chain([cluster.len()]).collect();
                 let late = |from: &[usize], to: &[usize]| Rule {
                     from: from.into(),
@@ -196,7 +196,7 @@ impl Nemesis for FaultKind {
             }
             FaultKind::Kill => site.restart(node),
             FaultKind::KillAll => {
-                // The end of another fault may have started a node again.
+                // The end of another fault may have restarted a node.
                 for node in cluster.ids().filter(|&node| cluster.is_running(node)) {
                     site.system.kill(cluster, node)?;
                 }
@@ -228,32 +228,33 @@ pub struct FaultEvent {
     pub text: String,
     /// Measurements during the fault: round trips on a slow or lossy link.
     pub measured: Option<String>,
-    /// The node that it happened to, if to one.
+    /// The node of the fault, if it happened to one node.
     pub node: Option<NodeId>,
-    /// When it had begun, in nanoseconds of the run's clock.
+    /// Time of the beginning, in nanoseconds of the run's clock.
     pub begin: u64,
-    /// When it had ended; `None` if it lasted until the end of the run.
+    /// Time of the end; `None` if the fault lasted until the end of the run.
     pub end: Option<u64>,
-    /// When a write through every node worked again.
+    /// Time at which a write through every node worked again.
     pub ready: Option<u64>,
 }
 
-/// Whether to go on with a schedule.
+/// Whether to continue with a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pace {
-    /// There is time left.
+    /// Time is left.
     GoOn,
-    /// The time is over; the cluster is to become ready once more.
+    /// The time is over; the cluster should become ready once more.
     TimeIsOver,
-    /// Nobody is interested in what comes next.
+    /// Stop at once.
     AtOnce,
 }
 
-/// Carries out a schedule until `pace`, which waits for as long as it is told, says to stop; then ends
-/// what has begun.
+/// Carries out a schedule until `pace` says to stop, then ends the active faults. `pace` first
+/// waits for the given duration.
 ///
-/// Later faults are delayed by the time that the cluster needs to become ready again. Faults are added
-/// to `events` when they begin, so those that happened before an error are there too.
+/// Later faults are delayed by the time that the cluster needs to become ready again. Faults are
+/// added to `events` when they begin, so `events` also contains those that happened before an
+/// error.
 pub(crate) fn carry_out(
     site: &Site<'_>,
     schedule: &Schedule,
@@ -280,7 +281,7 @@ pub(crate) fn carry_out(
                 Target::Node(node) => node,
                 Target::Leader => site.system.leader(site.cluster).unwrap_or(NodeId(0)),
             };
-            // What clients see from now on may come of it: beginning takes time.
+            // Beginning a fault takes time, and may affect clients from now on.
             let begin = clock.now();
             let text = fault.kind.begin(site, node)?;
             let name = fault.kind.name(own);
@@ -298,7 +299,7 @@ pub(crate) fn carry_out(
         }
         let longest = together.iter().filter(|f| !f.kind.is_momentary()).map(|f| f.for_ms).max();
         let pace_then = pace(wait(first.at_ms + delay + longest.unwrap_or(0)));
-        // Servers start when links and disks are in order again.
+        // Servers are restarted only after links and disks work again.
         let mut ending = active.clone();
         ending.sort_by_key(|(_, fault, _)| match fault.kind {
             FaultKind::KillAll => 3,
@@ -339,7 +340,8 @@ pub(crate) fn carry_out(
     Ok(())
 }
 
-/// Measures what a fault does to a link, if it is one that makes links slow or lossy.
+/// Measures the effect of a fault on a link; `None` for faults that do not make links slow or
+/// lossy.
 fn measure(site: &Site<'_>, kind: FaultKind, node: NodeId) -> Result<Option<String>, DriveError> {
     if !kind.needs_switch() || site.cluster.len() < 2 {
         return Ok(None);

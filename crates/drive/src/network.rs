@@ -1,7 +1,7 @@
-//! One network namespace per node; the clients live in that of this process.
+//! One network namespace per node; the clients are in the namespace of this process.
 //!
-//! Namespaces are connected in one of two ways. A *bridge* in a namespace of its own lets the kernel
-//! forward packets; nodes are cut off from each other by nft rules on the bridge's forward hook. The
+//! Namespaces are connected in one of two ways. With a *bridge*, in its own namespace, the kernel
+//! forwards packets; nft rules on the bridge's forward hook cut nodes off from each other. The
 //! whole ruleset is replaced in one transaction, so a partition begins and ends at one moment.
 //!
 //! ```text
@@ -10,11 +10,12 @@
 //!     n2 (eth0) ───────┘
 //! ```
 //!
-//! A *switch* in this process ([`Switch`]) also delays and loses packets, which the bridge cannot: not
-//! every kernel has netem. It costs a few microseconds per packet, so it is used only if needed.
+//! A *switch* in this process ([`Switch`]) can also delay and drop packets. The bridge cannot,
+//! because not every kernel has netem. A switch costs a few microseconds per packet, so it is used
+//! only if needed.
 //!
-//! Clients reach every node whatever partitions there are; only a link that is down cuts off the
-//! clients too, and only a slow one is slow for them.
+//! Partitions never cut off the clients. Only a link that is down is down for clients too, and only
+//! a slow link is slow for them.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -24,21 +25,21 @@ use crate::error::DriveError;
 use crate::switch::{RoundTrips, Switch};
 use crate::tool;
 
-/// The last byte of the clients' address.
+/// Last byte of the clients' address.
 const CLIENTS: u8 = 100;
 
-/// The number of nodes that have an address, each below that of the clients.
+/// Largest number of nodes: their addresses are below that of the clients.
 pub(crate) const MAX_NODES: usize = CLIENTS as usize - 1;
 
-/// How packets travel between nodes.
+/// The forwarding of packets between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Links {
-    /// The kernel forwards them: fast, and any partition is possible.
+    /// The kernel forwards packets: fast, and any partition is possible.
     #[default]
     Bridge,
-    /// This process forwards them: they may also be late or lost.
+    /// This process forwards packets, and can also delay and drop them.
     UserSpace {
-        /// The seed that decides which packets are lost.
+        /// Seed of the choice of dropped packets.
         seed: u64,
     },
 }
@@ -48,7 +49,7 @@ pub enum Links {
 pub(crate) struct Network {
     folder: PathBuf,
     nodes: usize,
-    /// The switch, unless a bridge is used.
+    /// The switch; `None` if a bridge is used.
     switch: Option<Switch>,
 }
 
@@ -65,11 +66,11 @@ pub(crate) struct Rule {
 /// The effect of a rule on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// The packet is lost.
+    /// The packet is dropped.
     Drop,
-    /// The packet is lost by chance.
+    /// The packet is dropped with this probability.
     Lose { percent: u8 },
-    /// The packet is late.
+    /// The packet is delayed.
     Delay(Duration),
 }
 
@@ -84,7 +85,7 @@ fn clients_address() -> Ipv4Addr {
 }
 
 impl Network {
-    /// Makes the namespaces and connects them.
+    /// Creates the namespaces and connects them.
     pub(crate) fn up(folder: &Path, nodes: usize, links: Links) -> Result<Network, DriveError> {
         let folder = folder.join("namespaces");
         std::fs::create_dir_all(&folder).map_err(|error| DriveError::file(&folder, error))?;
@@ -128,7 +129,8 @@ impl Network {
         let (mut devices, mut addresses) = (Vec::new(), Vec::new());
         for node in 0..self.nodes {
             let name = name(node);
-            // A device stays with the process that opened it wherever it is moved.
+            // A device stays open in the process that opened it, even after it is moved to another
+            // namespace.
             devices.push(Switch::open_device(&format!("t{name}"))?);
             addresses.push(address(node));
             let file = self.file(&name);
@@ -153,7 +155,7 @@ impl Network {
         tool::run(&["unshare", &format!("--net={}", file.display()), "true"], "").map(drop)
     }
 
-    /// Returns the words that run a command in a node's namespace.
+    /// Returns the command prefix that runs a command in a node's namespace.
     pub(crate) fn enter(&self, node: usize) -> [String; 3] {
         let file = self.file(&name(node));
         ["nsenter".to_owned(), format!("--net={}", file.display()), "--".to_owned()]
@@ -179,7 +181,7 @@ impl Network {
         tool::run(&["nsenter", &net, "nft", "-f", "-"], &ruleset(rules)).map(drop)
     }
 
-    /// Takes a node's link down, or up again.
+    /// Sets a node's link up or down.
     pub(crate) fn set_link(&self, node: usize, up: bool) -> Result<(), DriveError> {
         if let Some(switch) = &self.switch {
             switch.set_down(node, !up);
@@ -189,7 +191,7 @@ impl Network {
         self.ip("switch", &format!("link set vn{} {state}\n", node + 1))
     }
 
-    /// Measures round trips from one node to another through the switch; a bridge is not measured.
+    /// Measures round trips between two nodes through the switch; `None` for a bridge.
     pub(crate) fn measure(&self, from: usize, to: usize) -> Option<RoundTrips> {
         let (every, patience) = (Duration::from_millis(8), Duration::from_secs(1));
         Some(self.switch.as_ref()?.measure(from, to, 100, every, patience))
@@ -201,12 +203,12 @@ fn name(node: usize) -> String {
     format!("n{}", node + 1)
 }
 
-/// Returns the commands of `ip` that give `eth0` its address and take it up.
+/// Returns the commands of `ip` that give `eth0` its address and set it up.
 fn device_up(address: Ipv4Addr) -> String {
     format!("link set lo up\naddr add {address}/24 dev eth0\nlink set eth0 up\n")
 }
 
-/// Writes partitions for `nft -f`.
+/// Writes rules as input of `nft -f`.
 fn ruleset(rules: &[Rule]) -> String {
     let mut text = "add table bridge faults\ndelete table bridge faults\ntable bridge faults {\n  \
                     chain forward {\n    type filter hook forward priority 0; policy accept;\n"

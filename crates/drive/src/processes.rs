@@ -23,26 +23,28 @@ pub(crate) fn tree(root: u32) -> Vec<u32> {
     found
 }
 
-/// Reads a process's parent. The name, in brackets, may itself contain brackets and blanks.
+/// Returns the parent of a process. The name, in parentheses, may itself contain parentheses and
+/// spaces.
 fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Sends a signal to each of the processes; those that are gone do not matter.
+/// Sends a signal to each of the processes; processes that have ended are ignored.
 pub(crate) fn signal(processes: &[u32], signal: Signal) {
     for pid in processes.iter().filter_map(|&pid| Pid::from_raw(pid as i32)) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The niceness of threads that must not be in the way of sessions.
+/// Niceness of threads that must not slow down sessions.
 const IN_THE_BACKGROUND: i32 = 10;
 
-/// Lets the calling thread, and those that it starts, run when sessions and servers do not need the
-/// processors.
+/// Lowers the priority of the calling thread, and of threads that it starts, below that of sessions
+/// and servers.
 pub(crate) fn step_back() {
-    // On Linux the priority is that of one thread. If it cannot be changed, the thread competes.
+    // On Linux the priority is that of one thread. If it cannot be changed, the thread keeps its
+    // own.
     let _ = setpriority_process(Some(rustix::thread::gettid()), IN_THE_BACKGROUND);
 }
 
@@ -64,7 +66,7 @@ mod tests {
         };
         signal(&all, Signal::KILL);
         shell.wait().unwrap();
-        // The children are orphans now; the process that adopted them reaps them.
+        // The children are orphans now, and the process that adopted them reaps them.
         let is_gone = |pid: &u32| {
             std::fs::read_to_string(format!("/proc/{pid}/stat"))
                 .map_or(true, |stat| stat.contains(") Z "))

@@ -1,11 +1,11 @@
-//! Recording what sessions do, off their path.
+//! Records requests and their outcomes without slowing down the sessions.
 //!
-//! A session announces a request before it sends the first byte and hands over the outcome after it
-//! has read the last. A thread of the recorder collects outcomes a few times per second.
+//! A session announces a request before it sends the first byte, and hands over the outcome after
+//! it has read the last byte. A thread of the recorder collects outcomes many times per second.
 //!
-//! An outcome is released only when every request that was sent before it has ended: what is
-//! released never reads from a request that is not. Every prefix of the journal is therefore a
-//! history of its own, which may be judged, and which a crash of the tool leaves behind.
+//! An outcome is released only when every request that was sent before its end has ended, so a
+//! released request never reads from an unreleased one. Every prefix of the journal is therefore a
+//! complete history. It can be judged, and remains if the tool crashes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -19,9 +19,9 @@ use crate::request::{Outcome, Request};
 pub struct Row {
     /// The session, counted from 0.
     pub session: u32,
-    /// How many sessions the same client had before, if sessions end with their connections.
+    /// Number of earlier sessions of the same client, if sessions end with their connections.
     pub generation: u32,
-    /// The node that the session is at.
+    /// The node of the session.
     pub node: NodeId,
     /// The node that the request was sent to.
     pub server: NodeId,
@@ -29,16 +29,16 @@ pub struct Row {
     pub request: Request,
     /// The outcome.
     pub outcome: Outcome,
-    /// The time before the first byte was sent.
+    /// Time before the first byte was sent.
     pub start: u64,
-    /// The time after the last byte was read, or when the client gave up.
+    /// Time after the last byte was read, or when the client gave up.
     pub end: u64,
 }
 
-/// No request is in flight.
+/// Marks a session without a request in flight.
 const IDLE: u64 = u64::MAX;
 
-/// A request is about to be sent, at a time that is not known yet.
+/// Marks a request that is about to be sent, at a time that is not known yet.
 const STARTING: u64 = 0;
 
 /// Collects the rows of all sessions.
@@ -55,7 +55,7 @@ struct Lane {
 }
 
 impl Recorder {
-    /// Makes a recorder for a number of sessions.
+    /// Builds a recorder for a number of sessions.
     pub fn new(clock: Clock, sessions: usize) -> Self {
         let lane = || Lane { in_flight: AtomicU64::new(IDLE), ended: Mutex::new(Vec::new()) };
         Recorder { clock, lanes: (0..sessions).map(|_| lane()).collect() }
@@ -64,14 +64,14 @@ impl Recorder {
     /// Announces a session's next request and returns its start.
     pub fn begin(&self, session: u32) -> u64 {
         let lane = &self.lanes[session as usize];
-        // Whoever looks now sees `STARTING`, or looked before the start was taken.
+        // From now on the collector reads `STARTING`; any earlier look took place before the start.
         lane.in_flight.store(STARTING, Ordering::SeqCst);
         let start = self.clock.now();
         lane.in_flight.store(start, Ordering::SeqCst);
         start
     }
 
-    /// Records what became of the announced request; `None` if it was never sent.
+    /// Records the outcome of the announced request; `None` if the request was never sent.
     pub fn end(&self, session: u32, row: Option<Row>) {
         let lane = &self.lanes[session as usize];
         if let Some(row) = row {
@@ -80,21 +80,21 @@ impl Recorder {
         lane.in_flight.store(IDLE, Ordering::SeqCst);
     }
 
-    /// Returns the time before which every request has ended.
+    /// Returns a time such that every request sent before it has ended.
     fn horizon(&self) -> u64 {
         let now = self.clock.now();
         let oldest = self.lanes.iter().map(|lane| lane.in_flight.load(Ordering::SeqCst)).min();
         oldest.unwrap_or(IDLE).min(now)
     }
 
-    /// Moves ended rows to `held`, and releases from there those that nothing unreleased can
-    /// affect, in the order of their ends.
+    /// Moves ended rows to `held`, and releases those that no unreleased row can affect, in the
+    /// order of their ends.
     pub fn release(&self, held: &mut Vec<Row>) -> Vec<Row> {
         let horizon = self.horizon();
         for lane in &self.lanes {
             held.append(&mut lane.ended.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        // A row that is held back holds back all rows that end after it starts.
+        // An unreleased row keeps all rows that end after its start unreleased.
         held.sort_by_key(|row| std::cmp::Reverse(row.end));
         let mut horizon = horizon;
         for row in held.iter() {
@@ -158,7 +158,8 @@ mod tests {
         let write = row(0, Request::Single(Action::Write(Key(0), 1)), write, clock.now());
         recorder.end(0, Some(write.clone()));
         let mut held = Vec::new();
-        // The write ended after the other request was sent, so it waits, and so must what read it.
+        // The write ended after the other request was sent, so it is held, and so is the read of
+        // its value.
         assert_eq!(recorder.release(&mut held), []);
         let other = row(2, Request::Single(Action::Read(Key(1))), other, clock.now());
         recorder.end(2, Some(other.clone()));
@@ -167,8 +168,8 @@ mod tests {
 
     #[test]
     fn prefixes_are_closed_under_reading() {
-        // Sessions write increasing numbers into one cell and read it; whatever a released prefix
-        // reads, it also writes.
+        // Sessions write increasing numbers into one cell and read it. A released prefix must
+        // contain the write of every value that it reads.
         use std::sync::atomic::{AtomicBool, AtomicI64};
         let clock = Clock::start();
         let recorder = Recorder::new(clock, 3);

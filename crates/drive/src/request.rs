@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Key(pub u32);
 
 impl Key {
-    /// The key that readiness probes write; no workload uses it.
+    /// The key that readiness probes write; workloads do not use it.
     pub const PROBE: Key = Key(u32::MAX);
 }
 
@@ -22,10 +22,10 @@ impl fmt::Display for Key {
     }
 }
 
-/// How an [`Action::Update`] computes the value that it writes from the value that it read.
+/// The function by which an [`Action::Update`] computes the value to write from the value read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// Writes this value, whatever was read.
+    /// Writes this value, independently of the value read.
     Put(i64),
     /// Adds an amount to the balance, and marks the result with a tag that no other write has.
     ///
@@ -41,7 +41,7 @@ pub enum Change {
 /// The number of balances that an account's value can encode along with its tag.
 pub const BALANCES: i64 = 1_000_000;
 
-/// The balance of an account that nobody has written.
+/// The balance of an account that was never written.
 pub const FIRST_BALANCE: i64 = 1_000;
 
 /// Returns the balance that an account's value encodes.
@@ -72,12 +72,12 @@ pub enum Action {
     ReadList(Key),
     /// Appends to a list.
     Append(Key, i64),
-    /// Reads a register, then writes a value that the client computes from what it read.
+    /// Reads a register, then writes a value computed from the value read.
     Update(Key, Change),
 }
 
 impl Action {
-    /// Returns the key that the step concerns.
+    /// Returns the key of the step.
     pub fn key(&self) -> Key {
         match *self {
             Action::Read(key)
@@ -124,14 +124,14 @@ pub enum Request {
     Add(i64),
     /// Reads the whole set.
     Members,
-    /// Puts an element at the end of the queue.
+    /// Appends an element to the queue.
     Enqueue(i64),
-    /// Takes the element at the front of the queue.
+    /// Removes the element at the front of the queue.
     Dequeue,
 }
 
 impl Request {
-    /// Returns the same request on keys whose numbers are larger.
+    /// Returns the same request with larger key numbers.
     pub fn shifted(mut self, by: u32) -> Request {
         match &mut self {
             Request::Single(step) => step.shift(by),
@@ -155,7 +155,7 @@ impl Request {
         }
     }
 
-    /// Returns the steps of a request that consists of steps.
+    /// Returns the steps of a request; empty for requests of objects.
     pub fn steps(&self) -> &[Action] {
         match self {
             Request::Single(step) => std::slice::from_ref(step),
@@ -168,7 +168,7 @@ impl Request {
 /// The result of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
-    /// Nothing worth recording: a write, an append, an add.
+    /// No information: a write, an append or an add.
     Done,
     /// The value of a register, or of the queue's front; `None` if there was none.
     Value(Option<i64>),
@@ -187,7 +187,7 @@ pub enum Outcome {
     Failed(String),
     /// Indeterminate: the request may have taken effect, or may still do so.
     Unknown {
-        /// The replies to the first steps, as far as they came.
+        /// The replies to the first steps that were received.
         replies: Vec<Reply>,
         /// A description of the error.
         reason: String,
@@ -195,12 +195,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Makes an indeterminate outcome of which nothing was seen.
+    /// Builds an indeterminate outcome without replies.
     pub fn unknown(reason: impl fmt::Display) -> Outcome {
         Outcome::Unknown { replies: Vec::new(), reason: reason.to_string() }
     }
 
-    /// Makes a failure.
+    /// Builds a failure.
     pub fn failed(reason: impl fmt::Display) -> Outcome {
         Outcome::Failed(reason.to_string())
     }

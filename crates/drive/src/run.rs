@@ -1,4 +1,5 @@
-//! A run: start the system, let sessions work while faults happen, record, heal, look once more.
+//! A run: starts the system, lets sessions send requests while faults happen, records them, heals
+//! the system, and reads the final state.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,32 +26,32 @@ use crate::sql::BROKEN;
 use crate::system::{Client, System};
 use crate::workloads::{Family, Program, Workload, WorkloadKind};
 
-/// How a run is made.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The workload of the sessions.
     pub workload: WorkloadKind,
-    /// How long they do it.
+    /// Time for which the sessions send requests.
     pub time: Duration,
-    /// The seed of the sessions' programs.
+    /// Seed of the sessions' programs.
     pub seed: u64,
     /// The number of sessions.
     pub sessions: u32,
     /// The number of keys in use at a time.
     pub keys: u32,
-    /// The number of the first key: runs on a system that stays up use keys of their own.
+    /// Number of the first key: runs on the same running system use different keys.
     pub first_key: u32,
-    /// The requests of each session after which it stops; `None` if only time stops it.
+    /// Number of requests after which each session stops; `None` if only time limits it.
     pub requests: Option<u32>,
-    /// The requests per second of all sessions together; 0 for as many as possible.
+    /// Requests per second of all sessions together; 0 for as many as possible.
     pub rate: u32,
-    /// How long a request may take before its outcome counts as indeterminate.
+    /// Time after which the outcome of a request counts as indeterminate.
     pub timeout: Duration,
     /// The rule by which operations are grouped into sessions.
     pub session_rule: SessionRule,
-    /// Whether a session goes to a random node for every request, or stays on its own.
+    /// Whether a session uses a random node for every request, instead of always the same.
     pub moves: bool,
-    /// Whether to go on after a violation.
+    /// Whether to continue after a violation.
     pub keeps_going: bool,
     /// The folder of the history and the log of faults.
     pub folder: PathBuf,
@@ -59,7 +60,7 @@ pub struct RunOptions {
 /// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// The history, as JSON lines.
+    /// The history as JSON lines.
     pub history: String,
     /// The number of operations in it.
     pub operations: u64,
@@ -67,20 +68,20 @@ pub struct Run {
     pub rows: Vec<Row>,
     /// The faults that happened.
     pub faults: Vec<FaultEvent>,
-    /// How long sessions worked.
+    /// Time for which the sessions sent requests.
     pub time: Duration,
-    /// How long it took to start the system.
+    /// Time that the system took to start.
     pub start_time: Duration,
-    /// Why the system did not recover from a fault, if it did not.
+    /// The reason why the system did not recover from a fault, if it did not.
     pub trouble: Option<String>,
 }
 
-/// Callbacks during a run: progress, judging, interruption.
+/// Callbacks of a run: progress, judging, interruption.
 pub trait Observer: Sync {
     /// Receives a message about the progress of the run.
     fn progress(&self, _message: &str) {}
 
-    /// Judges the history so far; `true` if it breaks the promise.
+    /// Judges the history so far. Returns whether it violates the promise.
     ///
     /// A separate thread calls it repeatedly while the history grows.
     fn judge(&self, _history: &str) -> bool {
@@ -93,16 +94,17 @@ pub trait Observer: Sync {
     }
 }
 
-/// How often recorded rows are collected.
+/// Interval at which recorded rows are collected.
 const COLLECT_EVERY: Duration = Duration::from_millis(20);
 
-/// How long sessions go on after the last fault is over, or after a violation was seen.
+/// Time for which sessions continue after the last fault has ended, or after a violation was seen.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How often a read of the whole set is repeated until two in a row agree.
+/// Largest number of reads of the whole set, which end when two consecutive ones agree.
 const STABLE_TRIES: u32 = 20;
 
-/// Starts a system whose cluster is up, lets sessions work while faults happen, and takes it down.
+/// Starts a system whose cluster is up, records sessions while faults happen, and tears the system
+/// down.
 pub fn run(
     system: &dyn System,
     cluster: &Cluster,
@@ -116,7 +118,7 @@ pub fn run(
     Ok(Run { start_time, ..run })
 }
 
-/// Starts a system and returns how long it took until a write through every node worked.
+/// Starts a system. Returns the time until a write through every node worked.
 pub fn boot(
     system: &dyn System,
     cluster: &Cluster,
@@ -132,7 +134,7 @@ pub fn boot(
     Ok(begun.elapsed())
 }
 
-/// Lets sessions work on a system that was started, while faults happen, and records them.
+/// Runs the sessions on a started system while faults happen, and records them.
 ///
 /// A system may be recorded more than once, each time with other keys.
 pub fn record(
@@ -181,7 +183,7 @@ pub fn record(
     let (outcome, time, rows) = std::thread::scope(|scope| {
         let collector =
             spawn_scoped(scope, || keeper.collect(&recorder, &is_recorded)).map_err(no_thread)?;
-        // Without a thread of its own, judging waits for the end of the run.
+        // If this thread cannot be started, the history is judged only after the run.
         let _ = spawn_scoped(scope, || watch(&keeper, observer, &violated, &is_recorded));
         let mut refused = Vec::new();
         for number in 0..options.sessions {
@@ -191,7 +193,7 @@ pub fn record(
                 at_work.fetch_sub(1, Ordering::SeqCst);
             });
             if let Err(error) = started {
-                // The others go on without it.
+                // The other sessions continue.
                 at_work.fetch_sub(1, Ordering::SeqCst);
                 refused.push(error);
             }
@@ -215,13 +217,14 @@ pub fn record(
         while pace() == Pace::GoOn {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Sessions see what is left after the last fault; without faults there is nothing to see.
+        // After the last fault, sessions observe the healed system; without faults this is not
+        // needed.
         let is_healed = outcome.is_ok() && pace() == Pace::TimeIsOver;
         if !schedule.faults.is_empty() && is_healed {
             std::thread::sleep(SETTLE);
         }
         is_over.store(true, Ordering::SeqCst);
-        // Collecting the last rows of a busy run is not part of it.
+        // The run does not include the collection of its last rows.
         let time = clock.elapsed();
         if is_healed {
             observer.progress("reading on every node");
@@ -249,12 +252,12 @@ fn create(path: &Path) -> Result<BufWriter<Journaled>, DriveError> {
     Ok(BufWriter::new(Journaled { file, path: path.to_owned(), length: 0 }))
 }
 
-/// A file of a run, which takes all of a text or nothing of it: its lines stay whole if the disk is
+/// A file of a run. A text is written completely or not at all, so lines stay whole if the disk is
 /// full.
 struct Journaled {
     file: File,
     path: PathBuf,
-    /// Length of what was written, in bytes.
+    /// Number of bytes written.
     length: u64,
 }
 
@@ -295,8 +298,9 @@ impl Session<'_> {
             0 => Duration::ZERO,
             rate => Duration::from_secs_f64(f64::from(options.sessions) / f64::from(rate)),
         };
-        // Transactions are sent by all sessions at the same moments, because anomalies need transactions that
-        // overlap. Single requests take turns, because stale reads show when operations do not overlap.
+        // All sessions send transactions at the same moments, because anomalies need overlapping
+        // transactions. Single requests are sent in turn, because stale reads are visible when
+        // operations do not overlap.
         let turn = match options.workload.family() {
             Family::Transactions => 0,
             _ => number,
@@ -334,13 +338,13 @@ impl Session<'_> {
                 None => generation += 1,
             }
             if matches!(outcome, Sent::Refused) {
-                // A refusal comes at once; do not burn the processor on it.
+                // Refusals arrive at once; this avoids a busy loop.
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
     }
 
-    /// Sends a request and records what became of it; returns the client if it can be used again.
+    /// Sends a request and records its outcome. Returns the client if it can be used again.
     fn send(
         &self,
         recorder: &Recorder,
@@ -368,7 +372,7 @@ impl Session<'_> {
         ((!is_broken).then_some(client), sent)
     }
 
-    /// Asks every node for what the workload wants to know in the end.
+    /// Sends the workload's final requests to every node.
     fn look_once_more(&self, recorder: &Recorder, clock: Clock) {
         let first_key = self.options.first_key;
         let requests: Vec<Request> =
@@ -414,7 +418,7 @@ enum Sent {
     Refused,
 }
 
-/// Keeps the history, in memory and in its file.
+/// Collects the history, in memory and in its file.
 struct Keeper {
     journal: Mutex<Journal>,
     text: Mutex<String>,
@@ -422,7 +426,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Collects rows until all is recorded, and returns them.
+    /// Collects rows until the recording has ended, and returns them.
     fn collect(
         &self,
         recorder: &Recorder,
@@ -459,7 +463,7 @@ impl Keeper {
         Ok(file.flush()?)
     }
 
-    /// Writes what the last read of the set on each node says.
+    /// Adds the last read of the set on each node to the history.
     fn add_members(&self, rows: &[Row], sessions: u32) -> Result<(), DriveError> {
         let is_members = |row: &&Row| {
             row.session >= sessions
@@ -489,7 +493,7 @@ impl Keeper {
     }
 }
 
-/// Judges the history while it grows, with at most a fifth of the time of one processor.
+/// Judges the history while it grows, using at most a fifth of one processor's time.
 fn watch(
     keeper: &Keeper,
     observer: &dyn Observer,

@@ -1,4 +1,4 @@
-//! The schedule of faults: drawn from the seed before the run, written down, and replayable.
+//! The schedule of faults: drawn from the seed before the run, written to a file, and replayable.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,36 +11,36 @@ use crate::cluster::NodeId;
 use crate::error::DriveError;
 use crate::network::Links;
 
-/// A kind of fault that any cluster can suffer.
+/// A kind of fault that applies to any cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FaultKind {
-    /// Two groups of nodes do not reach each other.
+    /// Two groups of nodes cannot reach each other.
     PartitionHalves,
-    /// One node does not reach the others.
+    /// One node and the others cannot reach each other.
     PartitionOne,
-    /// One node's packets do not reach the others; theirs reach it.
+    /// One node cannot reach the others, but they can reach it.
     PartitionOneWay,
-    /// Each node reaches only its neighbours; of three nodes, two do not reach each other.
+    /// Each node reaches only its neighbours; of three nodes, two cannot reach each other.
     PartitionRing,
-    /// A node's processes are stopped, and go on later.
+    /// A node's processes are stopped, and continue later.
     Pause,
-    /// A node's processes are killed, and started again later.
+    /// A node's processes are killed, and restarted later.
     Kill,
-    /// All nodes are killed, and started again later.
+    /// All nodes are killed, and restarted later.
     KillAll,
-    /// Nobody reaches a node, clients included.
+    /// A node is unreachable, also for clients.
     LinkDown,
-    /// All of a node's packets are late.
+    /// All packets to and from a node are delayed.
     Slow,
     /// A third of the packets between nodes are lost.
     Lossy,
     /// A node's disk is full.
     DiskFull,
-    /// A fault of the system's own, by its position among [`System::verbs`](crate::System::verbs).
+    /// A fault specific to the system, by its index in [`System::verbs`](crate::System::verbs).
     Own(usize),
 }
 
-/// The names of the common kinds.
+/// Names of the built-in kinds.
 const NAMES: [(FaultKind, &str); 11] = [
     (FaultKind::PartitionHalves, "partition-halves"),
     (FaultKind::PartitionOne, "partition-one"),
@@ -55,7 +55,7 @@ const NAMES: [(FaultKind, &str); 11] = [
     (FaultKind::DiskFull, "disk-full"),
 ];
 
-/// The faults that `partition` chooses from; the first is the most frequent.
+/// The kinds that `partition` chooses from; the first one is the most frequent.
 const PARTITIONS: [FaultKind; 4] = [
     FaultKind::PartitionOne,
     FaultKind::PartitionHalves,
@@ -64,7 +64,7 @@ const PARTITIONS: [FaultKind; 4] = [
 ];
 
 impl FaultKind {
-    /// Returns the name, given the system's own faults.
+    /// Returns the name, given the names of the system's own faults.
     pub fn name(self, own: &[&'static str]) -> String {
         match self {
             FaultKind::Own(at) => own.get(at).copied().unwrap_or("unknown").to_owned(),
@@ -80,7 +80,7 @@ impl FaultKind {
         common.or_else(|| own.iter().position(|verb| *verb == name).map(FaultKind::Own))
     }
 
-    /// Returns whether the fault happens to one node.
+    /// Returns whether the fault applies to a single node.
     pub fn has_target(self) -> bool {
         !matches!(self, FaultKind::KillAll | FaultKind::Lossy | FaultKind::Own(_))
     }
@@ -90,8 +90,8 @@ impl FaultKind {
         matches!(self, FaultKind::Slow | FaultKind::Lossy)
     }
 
-    /// Returns the number of nodes below which the fault would do nothing: links between nodes
-    /// need two nodes, and a ring of two is whole.
+    /// Returns the least number of nodes for which the fault has an effect. Links between nodes
+    /// need two nodes, and a ring of two has no link to cut.
     fn least_nodes(self) -> usize {
         match self {
             FaultKind::PartitionHalves
@@ -103,13 +103,14 @@ impl FaultKind {
         }
     }
 
-    /// Returns whether the fault happens at once, with nothing to heal.
+    /// Returns whether the fault is a momentary event that does not need to be ended.
     pub fn is_momentary(self) -> bool {
         matches!(self, FaultKind::Own(_))
     }
 }
 
-/// The faults to choose from: at each turn one of the alternatives, and all faults of it together.
+/// The faults to choose from. Each time, one of the alternatives is chosen, and all of its faults
+/// happen together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FaultMix {
     alternatives: Vec<Vec<Vec<FaultKind>>>,
@@ -119,7 +120,7 @@ impl FaultMix {
     /// Parses a list such as `partition,kill` or `partition+slow,pause`; `+` joins faults that
     /// happen together. `none` and the empty text stand for no faults.
     ///
-    /// A fault that would do nothing to so few nodes is an error.
+    /// A fault without an effect on so few nodes is an error.
     pub fn parse(text: &str, own: &[&'static str], nodes: usize) -> Result<FaultMix, DriveError> {
         let mut alternatives = Vec::new();
         for part in
@@ -160,7 +161,7 @@ impl FaultMix {
     }
 }
 
-/// Says that a fault would do nothing to so few nodes.
+/// Returns the message about a fault that has no effect on so few nodes.
 fn too_few(fault: &str, least: usize, nodes: usize) -> String {
     let there_are = match nodes {
         0 => "there are no nodes",
@@ -171,12 +172,12 @@ fn too_few(fault: &str, least: usize, nodes: usize) -> String {
     format!("`{fault}` needs {needed}, and {there_are}")
 }
 
-/// The node that a fault happens to.
+/// The node to which a fault applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A node.
     Node(NodeId),
-    /// The node that leads when the fault begins.
+    /// The leader at the time when the fault begins.
     Leader,
 }
 
@@ -189,16 +190,16 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// A fault that is planned.
+/// A planned fault.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Planned {
-    /// When it begins, in milliseconds after the first request.
+    /// Time of the beginning, in milliseconds after the first request.
     pub at_ms: u64,
-    /// How long it lasts.
+    /// Duration, in milliseconds.
     pub for_ms: u64,
     /// The kind of fault.
     pub kind: FaultKind,
-    /// To whom it happens.
+    /// The node to which it applies.
     pub target: Target,
 }
 
@@ -209,15 +210,15 @@ pub struct Schedule {
     pub faults: Vec<Planned>,
 }
 
-/// The stream of random numbers that schedules are drawn from.
+/// Number of the random stream from which schedules are drawn.
 const STREAM: u64 = 1 << 32;
 
 impl Schedule {
     /// Draws a schedule: quiet phases of 2 to 3 seconds, faults of 5 to 8 seconds.
     ///
-    /// The first fault that has a target hits the leader, later ones hit it half of the time.
-    /// A fault that would not end a second before the end of the run is left out, unless it would
-    /// be the only one; then it is shortened.
+    /// The first fault that has a target hits the leader, and later ones hit it half of the time. A
+    /// fault that would not end at least a second before the end of the run is left out; if it
+    /// would be the only one, it is shortened instead.
     pub fn draw(mix: &FaultMix, nodes: usize, time: Duration, seed: u64) -> Schedule {
         let mut faults: Vec<Planned> = Vec::new();
         if mix.is_empty() || nodes == 0 {
@@ -236,7 +237,7 @@ impl Schedule {
                 lasting = time.saturating_sub(at + 1_000).max(500);
             }
             for kinds in together {
-                // The first kind is the most telling one: it is drawn half of the time.
+                // The first kind reveals the most defects, so it is drawn half of the time.
                 let is_first = faults.is_empty() || random.percent(50);
                 let kind = if is_first { kinds[0] } else { *random.choose(kinds) };
                 let hits_leader = faults.is_empty() || random.percent(50);
@@ -249,7 +250,7 @@ impl Schedule {
         Schedule { faults }
     }
 
-    /// Returns the links that the faults need: those of the kernel, if none is slow or lossy.
+    /// Returns the links that the faults need: those of the kernel, unless one is slow or lossy.
     pub fn links(&self, seed: u64) -> Links {
         match self.faults.iter().any(|fault| fault.kind.needs_switch()) {
             true => Links::UserSpace { seed },
@@ -272,7 +273,7 @@ impl Schedule {
         text
     }
 
-    /// Reads a schedule from JSON lines; lines without `plan`, which say what happened, are skipped.
+    /// Reads a schedule from JSON lines. Lines without `plan`, which report events, are skipped.
     pub fn from_lines(
         text: &str,
         own: &[&'static str],
@@ -374,7 +375,7 @@ mod tests {
             let error = FaultMix::parse(faults, &[], nodes).unwrap_err();
             assert_eq!(error.to_string(), said);
         }
-        // Of two nodes no partition is a ring.
+        // With two nodes, no partition is a ring.
         let mix = FaultMix::parse("partition,slow,kill", &[], 2).unwrap();
         for seed in 0..20 {
             let schedule = Schedule::draw(&mix, 2, Duration::from_secs(60), seed);

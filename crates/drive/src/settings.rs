@@ -2,18 +2,18 @@
 
 use crate::error::DriveError;
 
-/// A setting that a system knows.
+/// A setting of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     /// The name.
     pub name: &'static str,
-    /// The values, the default first.
+    /// The possible values, the default first.
     pub values: &'static [&'static str],
     /// A description of its effect.
     pub about: &'static str,
 }
 
-/// The values that were chosen.
+/// The chosen values of a system's settings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     known: &'static [Setting],
@@ -21,7 +21,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads `name=value` pairs; what is not given has its default.
+    /// Parses `name=value` pairs; settings that are not given have their defaults.
     pub fn parse(
         system: &str,
         known: &'static [Setting],
@@ -50,13 +50,13 @@ impl Settings {
         Ok(Settings { known, chosen })
     }
 
-    /// Returns the value of a setting, which must be known.
+    /// Returns the value of a setting, which must exist.
     pub fn get(&self, name: &str) -> &'static str {
         let at = self.known.iter().position(|setting| setting.name == name);
         self.chosen[at.expect("systems ask for settings that they list")]
     }
 
-    /// Shows all settings.
+    /// Formats all settings.
     pub fn show(&self) -> String {
         let pairs: Vec<String> = (self.known.iter().zip(&self.chosen))
             .map(|(setting, value)| format!("{}={value}", setting.name))

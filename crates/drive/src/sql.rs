@@ -1,10 +1,10 @@
-//! Requests as SQL, the same for all databases that speak it.
+//! Requests as SQL, the same for all SQL databases.
 //!
-//! A request certainly had no effect if a statement of its transaction failed before COMMIT was
-//! sent, since nothing is committed without it, or if COMMIT, or a statement outside a transaction,
-//! was answered by an error with which the database says that it rolled back. If the connection is
-//! lost after COMMIT was sent, or during a statement outside a transaction, the outcome is
-//! indeterminate.
+//! A request certainly had no effect in two cases. Either a statement of its transaction failed
+//! before COMMIT was sent: nothing is committed without COMMIT. Or COMMIT, or a statement outside a
+//! transaction, was answered by an error that means that the database rolled back. If the
+//! connection is lost after COMMIT was sent, or during a statement outside a transaction, the
+//! outcome is indeterminate.
 
 use std::time::Instant;
 
@@ -15,16 +15,16 @@ use crate::system::Client;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Vec<Option<String>>>,
-    /// The number of rows that were changed.
+    /// Number of changed rows.
     pub(crate) affected: u64,
 }
 
-/// Why a statement did not return.
+/// The reason why a statement did not return.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum SqlError {
     /// The database answered with an error.
     Rejected {
-        /// Whether the error proves that the statement, and for COMMIT the transaction, had no
+        /// Whether the error proves that the statement (and for COMMIT, the transaction) had no
         /// effect.
         is_definite: bool,
         message: String,
@@ -53,7 +53,7 @@ pub(crate) trait SqlConnection: Send {
     fn query(&mut self, sql: &str, deadline: Instant) -> Result<Rows, SqlError>;
 }
 
-/// How databases differ.
+/// A dialect of SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -108,7 +108,7 @@ impl Dialect {
     }
 }
 
-/// A session that speaks SQL.
+/// A client that sends SQL.
 pub(crate) struct SqlClient<C> {
     pub(crate) connection: C,
     pub(crate) dialect: Dialect,
@@ -117,7 +117,7 @@ pub(crate) struct SqlClient<C> {
 }
 
 impl<C: SqlConnection> SqlClient<C> {
-    /// Runs a step; the error comes with whether its effect is known to be none.
+    /// Runs a step.
     fn step(&mut self, step: &Action, deadline: Instant) -> Result<Reply, SqlError> {
         let query = |client: &mut Self, sql: String| client.connection.query(&sql, deadline);
         match step {
@@ -151,7 +151,8 @@ impl<C: SqlConnection> SqlClient<C> {
     /// Runs steps in a transaction.
     fn transaction(&mut self, steps: &[Action], deadline: Instant) -> Outcome {
         if let Err(error) = self.connection.query(self.begin, deadline) {
-            // The answer may still come: it must not be taken for that to the next statement.
+            // The answer may still arrive, and must not be taken for the answer to the next
+            // statement.
             return Outcome::Failed(format!("{BROKEN}{error}"));
         }
         let mut replies = Vec::new();
@@ -159,7 +160,7 @@ impl<C: SqlConnection> SqlClient<C> {
             match self.step(step, deadline) {
                 Ok(reply) => replies.push(reply),
                 Err(error) => {
-                    // Nothing was committed. If even this fails the connection is replaced.
+                    // Nothing was committed. If the rollback fails too, the connection is replaced.
                     if self.connection.query("rollback", deadline).is_err() {
                         return Outcome::Failed(format!("{BROKEN}{error}"));
                     }
@@ -187,7 +188,7 @@ impl<C: SqlConnection> SqlClient<C> {
     }
 }
 
-/// The beginning of the reason of a failure after which the connection is of no more use.
+/// Prefix of the reason of a failure after which the connection cannot be used any more.
 pub(crate) const BROKEN: &str = "connection lost: ";
 
 impl<C: SqlConnection> Client for SqlClient<C> {
@@ -207,7 +208,8 @@ impl<C: SqlConnection> Client for SqlClient<C> {
                     })?
                 }
                 Request::CompareAndSet { key, old: Some(old), new } => {
-                    // Setting a value to itself changes no row for MariaDB, but it is a success.
+                    // MariaDB reports no changed row if the value stays the same, but the update
+                    // succeeded.
                     let sql =
                         format!("update registers set v = {new} where k = '{key}' and v = {old}");
                     if old == new {
@@ -248,7 +250,7 @@ impl<C: SqlConnection> Client for SqlClient<C> {
     }
 }
 
-/// Reads the number in the first column of the first row.
+/// Returns the number in the first column of the first row.
 fn number(rows: &Rows) -> Option<i64> {
     rows.rows.first()?.first()?.as_ref()?.parse().ok()
 }
@@ -258,8 +260,8 @@ mod tests {
     use super::*;
     use crate::request::Change;
 
-    /// A server that answers late: each answer of `script` is to the statement that was sent first and
-    /// has none yet. `None` is a statement that gets no answer in time; its answer stays behind.
+    /// A server that answers late. Each answer of `script` belongs to the oldest statement without
+    /// an answer. `None` stands for an answer that does not arrive in time.
     struct Late {
         script: Vec<Option<Result<Rows, SqlError>>>,
         sent: Vec<String>,
@@ -277,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Runs an update as a transaction and returns the outcome and what was sent.
+    /// Runs an update as a transaction and returns the outcome and the sent statements.
     fn run(script: Vec<Option<Result<Rows, SqlError>>>) -> (Outcome, Vec<String>) {
         let connection = Late { script, sent: Vec::new() };
         let mut client = SqlClient { connection, dialect: Dialect::Postgres, begin: "begin" };
@@ -297,22 +299,22 @@ mod tests {
             let message = "40001 could not serialize access".to_owned();
             Some(Err(SqlError::Rejected { is_definite: true, message }))
         };
-        // No answer to BEGIN: nothing happened, and the connection is given up.
+        // No answer to BEGIN: nothing happened, and the connection is discarded.
         let (outcome, sent) = run(vec![None]);
         assert!(is_broken(&outcome), "{outcome:?}");
         assert_eq!(sent, ["begin"]);
         // No answer to a step, nor to ROLLBACK: nothing was committed.
         assert!(is_broken(&run(vec![ok(), None, None]).0));
-        // A step that is refused and undone leaves the connection in order.
+        // A step that is refused and rolled back leaves the connection usable.
         let (outcome, sent) = run(vec![ok(), refused(), ok()]);
         assert!(matches!(outcome, Outcome::Failed(_)) && !is_broken(&outcome), "{outcome:?}");
         assert_eq!(sent.last().map(String::as_str), Some("rollback"));
-        // No answer to COMMIT: the outcome is indeterminate, and what was read is kept.
+        // No answer to COMMIT: the outcome is indeterminate, and the values read are kept.
         let (outcome, _) = run(vec![ok(), ok(), ok(), None]);
         assert!(matches!(&outcome, Outcome::Unknown { replies, .. } if replies.len() == 1));
         // COMMIT is refused, and then the connection is lost.
         assert!(is_broken(&run(vec![ok(), ok(), ok(), refused(), None]).0));
-        // All is well.
+        // Every statement is answered.
         assert_eq!(run(vec![ok(), ok(), ok(), ok()]).0, Outcome::Ok(vec![Reply::Value(None)]));
     }
 }

@@ -1,4 +1,4 @@
-//! How much was done, and how fast.
+//! Counts, rates and latencies of a run.
 
 use crate::recorder::Row;
 use crate::request::Outcome;
@@ -14,7 +14,7 @@ pub struct Counts {
     pub unknown: u64,
 }
 
-/// Counts the outcomes.
+/// Counts the outcomes of requests.
 pub fn counts(rows: &[Row]) -> Counts {
     let mut counts = Counts::default();
     for row in rows {
@@ -27,14 +27,14 @@ pub fn counts(rows: &[Row]) -> Counts {
     counts
 }
 
-/// One span of time of a run.
+/// A span of time of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Span {
-    /// The counts of the requests that ended in it.
+    /// The counts of the requests that ended in the span.
     pub counts: Counts,
-    /// The median latency of those that took effect, in milliseconds.
+    /// The median latency of the requests that took effect, in milliseconds.
     pub median_ms: f64,
-    /// The latency that one in a hundred of them exceeded, in milliseconds.
+    /// The 99th percentile of the latency of the requests that took effect, in milliseconds.
     pub p99_ms: f64,
 }
 

@@ -1,8 +1,8 @@
 //! A switch in user space, for links that are slow or lose packets.
 //!
 //! Each node has a TUN device in its namespace, the clients have one too, and this process forwards
-//! IP packets between them. Each direction of each link has a share of packets that are lost, drawn
-//! from the run's seed, and a delay. No kernel module is needed beyond TUN.
+//! IP packets between the devices. Each direction of each link has a delay and a share of dropped
+//! packets, drawn from the run's seed. No kernel module other than TUN is needed.
 //!
 //! ```text
 //!     clients (eth0) ⇄ thread ─┐
@@ -10,9 +10,9 @@
 //!     n2 (eth0)      ⇄ thread ─┘
 //! ```
 //!
-//! The switch measures what it does: [`Switch::measure`] sends echo requests as if one node pinged
-//! another. They pass through the links and through the other node's kernel like all packets, and
-//! the answers are timed when they arrive.
+//! The switch measures its own effect: [`Switch::measure`] sends echo requests as if one node
+//! pinged another. They pass through the links and the other node's kernel like all packets, and
+//! the times of the answers are measured.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -29,13 +29,13 @@ use consistory_random::Random;
 use crate::error::DriveError;
 use crate::network::{Effect, Rule};
 
-/// The largest packet that is forwarded; devices have an MTU of 1500.
+/// Largest forwarded packet; devices have an MTU of 1500.
 const MAX_PACKET: usize = 2_048;
 
-/// The packets that may be late at the same time; more are lost, as in a router.
+/// Largest number of delayed packets at a time; further packets are dropped, as in a router.
 const MAX_LATE_PACKETS: usize = 100_000;
 
-/// The stream of random numbers that decides which packets are lost.
+/// Number of the random stream that decides which packets are dropped.
 const LOSS_STREAM: u64 = 1 << 34;
 
 /// A running switch. Its threads end with the process.
@@ -46,7 +46,7 @@ pub(crate) struct Switch {
 
 #[derive(Debug)]
 struct Shared {
-    /// The devices: one per node, then that of the clients.
+    /// The devices: one per node, then the device of the clients.
     devices: Vec<Iface>,
     addresses: Vec<Ipv4Addr>,
     table: RwLock<Table>,
@@ -69,7 +69,7 @@ struct Link {
     delay: Duration,
 }
 
-/// Packets that are late, the next one first; equal times keep the order of arrival.
+/// Delayed packets, the next one due first; packets due at the same time keep the order of arrival.
 #[derive(Debug, Default)]
 struct Queue {
     packets: BinaryHeap<Reverse<Late>>,
@@ -96,7 +96,7 @@ struct Probe {
 pub(crate) struct RoundTrips {
     pub(crate) sent: usize,
     pub(crate) answered: usize,
-    /// The median time of those that were answered.
+    /// The median time of the answered requests.
     pub(crate) median: Option<Duration>,
 }
 
@@ -105,7 +105,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Switch {
-    /// Starts forwarding between devices, which have the given addresses.
+    /// Starts forwarding between devices with the given addresses.
     pub(crate) fn start(
         devices: Vec<Iface>,
         addresses: Vec<Ipv4Addr>,
@@ -132,12 +132,12 @@ impl Switch {
         Ok(Switch { shared })
     }
 
-    /// Opens a device in the namespace of this process; the caller moves it to where it belongs.
+    /// Opens a device in the namespace of this process; the caller moves it to its own namespace.
     pub(crate) fn open_device(name: &str) -> Result<Iface, DriveError> {
         Iface::without_packet_info(name, Mode::Tun).map_err(|error| DriveError::Tun { error })
     }
 
-    /// Replaces all rules at one moment.
+    /// Replaces all rules at once.
     pub(crate) fn set_rules(&self, rules: &[Rule]) {
         let ports = self.shared.devices.len();
         let mut links = vec![Link::default(); ports * ports];
@@ -160,8 +160,8 @@ impl Switch {
         table.is_down[port] = is_down;
     }
 
-    /// Sends echo requests from one port to another and times the answers that come within
-    /// `patience` after the last request.
+    /// Sends echo requests from one port to another. Measures the times of the answers that arrive
+    /// within `patience` after the last request.
     pub(crate) fn measure(
         &self,
         from: usize,
@@ -238,7 +238,7 @@ impl Shared {
         }
     }
 
-    /// Delivers packets when they are due.
+    /// Delivers delayed packets when they are due.
     fn deliver_late(&self) {
         let mut late = locked(&self.late);
         loop {
@@ -269,18 +269,18 @@ impl Shared {
             let round_trip = sent.elapsed();
             probe.round_trips.entry(sequence).or_insert(round_trip);
         }
-        // A device that is not up refuses the packet, which is lost like on any network.
+        // A device that is not up refuses the packet, which is then lost as on any network.
         let _ = self.devices[to].send(packet);
     }
 }
 
-/// Returns the address that an IPv4 packet is for.
+/// Returns the destination address of an IPv4 packet.
 fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     let is_ipv4 = packet.len() >= 20 && packet[0] >> 4 == 4;
     is_ipv4.then(|| Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]))
 }
 
-/// The length of the IPv4 header of our echo requests.
+/// Length of the IPv4 header of the echo requests.
 const HEADER: usize = 20;
 
 /// Writes an ICMP echo request.

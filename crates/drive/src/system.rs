@@ -10,17 +10,17 @@ use crate::workloads::{Family, WorkloadKind};
 
 /// A session's connection to the system.
 ///
-/// A client is used by one thread at a time. Whatever state it is in after an indeterminate
-/// outcome, it is dropped and a new one is connected.
+/// A client is used by one thread at a time. After an indeterminate outcome it is dropped, whatever
+/// its state, and a new one is connected.
 pub trait Client: Send {
     /// Runs a request and returns before the deadline, or soon after.
     ///
-    /// A client reports [`Outcome::Failed`] only if the system's answer proves that the request
-    /// had no effect and never will; everything else is indeterminate.
+    /// A client reports [`Outcome::Failed`] only if the system's answer proves that the request had
+    /// no effect and never will have one. Any other error is indeterminate.
     fn run(&mut self, request: &Request, deadline: Instant) -> Outcome;
 
-    /// Returns the node that the last request was sent to, if it was not the one that the session is
-    /// at: many systems lead a client to their leader.
+    /// Returns the node that the last request was sent to, if it was not the node of the session:
+    /// many systems redirect clients to their leader.
     fn sent_to(&self) -> Option<NodeId> {
         None
     }
@@ -28,15 +28,15 @@ pub trait Client: Send {
 
 /// A system under test: how its nodes are started, reached and repaired.
 pub trait System: Send + Sync {
-    /// Returns the name, as on the command line.
+    /// Returns the name that selects the system on the command line.
     fn name(&self) -> &str;
 
-    /// Returns the version, or says which packages are missing.
+    /// Returns the version, or an error that names the missing packages.
     fn version(&self) -> Result<String, DriveError>;
 
-    /// Returns the commands that start a node's servers, the first being the node itself.
+    /// Returns the commands that start a node's servers, the main one first.
     ///
-    /// They run in the node's namespace; they stay in the foreground.
+    /// They run in the node's namespace and must stay in the foreground.
     fn commands(&self, cluster: &Cluster, node: NodeId) -> Result<Vec<Command>, DriveError>;
 
     /// Connects a session to a node.
@@ -52,12 +52,12 @@ pub trait System: Send + Sync {
         3
     }
 
-    /// Returns the number of places that sessions are spread over.
+    /// Returns the number of nodes among which sessions are distributed; at least 1.
     fn homes(&self) -> usize {
         self.nodes().max(1)
     }
 
-    /// Describes the settings, for reports.
+    /// Returns the settings as text, for reports.
     fn settings(&self) -> String {
         String::new()
     }
@@ -67,7 +67,7 @@ pub trait System: Send + Sync {
         true
     }
 
-    /// Returns the model that the system promises to keep for a workload, by its documentation.
+    /// Returns the model that the system's documentation promises for a workload.
     fn promise(&self, workload: WorkloadKind) -> String {
         match workload.family() {
             Family::Transactions => "ser",
@@ -76,7 +76,7 @@ pub trait System: Send + Sync {
         .to_owned()
     }
 
-    /// Writes configuration files and makes data folders.
+    /// Writes configuration files and creates data folders.
     fn prepare(&self, _cluster: &Cluster) -> Result<(), DriveError> {
         Ok(())
     }
@@ -95,12 +95,12 @@ pub trait System: Send + Sync {
         Ok(())
     }
 
-    /// Starts a node again after it was killed.
+    /// Restarts a killed node.
     fn restart(&self, cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
         cluster.start(self.commands(cluster, node)?, node)
     }
 
-    /// Starts all nodes again after all were killed.
+    /// Restarts all nodes after all were killed.
     fn recover(&self, cluster: &Cluster) -> Result<(), DriveError> {
         for node in cluster.ids() {
             self.restart(cluster, node)?;
@@ -108,7 +108,7 @@ pub trait System: Send + Sync {
         Ok(())
     }
 
-    /// Creates tables and the like, once all nodes are ready for the first time.
+    /// Creates tables and similar objects, once all nodes are ready for the first time.
     fn set_up(&self, _cluster: &Cluster) -> Result<(), DriveError> {
         Ok(())
     }
@@ -122,29 +122,29 @@ pub trait System: Send + Sync {
         Ok(())
     }
 
-    /// Takes down what would not end with this process.
+    /// Stops everything that would not end with this process.
     fn tear_down(&self, _cluster: &Cluster) {}
 
-    /// Returns the node that leads, if the system has one and can be asked.
+    /// Returns the leader, if the system has one and it can be determined.
     fn leader(&self, _cluster: &Cluster) -> Option<NodeId> {
         None
     }
 
-    /// Lists faults of the system's own, such as a promotion.
+    /// Lists the system's own faults, such as a promotion.
     fn verbs(&self) -> &[&'static str] {
         &[]
     }
 
-    /// Performs a fault of the system's own.
+    /// Performs one of the system's own faults.
     fn perform(&self, _cluster: &Cluster, verb: &str) -> Result<String, DriveError> {
         Err(DriveError::setup(format!("there is no fault `{verb}`")))
     }
 }
 
-/// The time that one attempt of a readiness probe may take.
+/// Time limit of one attempt of a readiness probe.
 const PROBE_TIME: Duration = Duration::from_secs(2);
 
-/// Repeats a write through a node until it works.
+/// Repeats a write through a node until it succeeds.
 pub fn write_through<S: System + ?Sized>(
     system: &S,
     cluster: &Cluster,
@@ -155,7 +155,7 @@ pub fn write_through<S: System + ?Sized>(
     request_through(system, cluster, node, &probe, until)
 }
 
-/// Sends requests through a node until one works; each attempt has a request of its own.
+/// Sends requests through a node until one succeeds; each attempt has its own request.
 pub(crate) fn request_through<S: System + ?Sized>(
     system: &S,
     cluster: &Cluster,

@@ -1,4 +1,4 @@
-//! Small programs that are run for their effect, each with a limit of time.
+//! Runs helper programs, each with a time limit.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::DriveError;
 
-/// The seconds that any helper program may take.
+/// Time limit of a helper program, in seconds.
 const TOOL_SECONDS: &str = "60";
 
 /// Runs a program and returns its output; `input` is its standard input.
@@ -19,7 +19,7 @@ pub(crate) fn run<A: AsRef<OsStr>>(program: &[A], input: &str) -> Result<String,
     run_command(command.args(args), input)
 }
 
-/// Runs a command, with the environment that was given to it, and returns its output.
+/// Runs a command with its environment and returns its output.
 pub(crate) fn run_command(command: &Command, input: &str) -> Result<String, DriveError> {
     let words: Vec<&OsStr> =
         [command.get_program()].into_iter().chain(command.get_args()).collect();
@@ -41,7 +41,8 @@ pub(crate) fn run_command(command: &Command, input: &str) -> Result<String, Driv
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| DriveError::setup(format!("{}: {error}", shown())))?;
-    // A program that does not read its input closes the pipe; its exit code says what happened.
+    // A program that does not read its input closes the pipe; its exit code tells whether it
+    // succeeded.
     let _ = child.stdin.take().expect("the input is piped").write_all(input.as_bytes());
     let output = child.wait_with_output()?;
     if output.status.success() {
@@ -53,10 +54,11 @@ pub(crate) fn run_command(command: &Command, input: &str) -> Result<String, Driv
     Err(DriveError::setup(format!("`{}` failed ({}): {reason}", shown(), output.status)))
 }
 
-/// The lines of a program's output that an error shows at most.
+/// Largest number of lines of a program's output in an error.
 const REASON_LINES: usize = 8;
 
-/// Returns the lines that say why a program failed: those that speak of an error, or else the last ones.
+/// Returns the lines that explain why a program failed: the lines that mention an error, or else
+/// the last ones.
 fn reason(said: &str) -> Vec<&str> {
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_error = |line: &&str| line.to_ascii_lowercase().contains("error");
@@ -69,16 +71,16 @@ fn reason(said: &str) -> Vec<&str> {
     last
 }
 
-/// The folders where programs are.
+/// The folders in which programs are searched.
 const FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// Finds a program in the folders where systems keep programs.
+/// Finds a program in the usual folders of a system.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(|path| is_program(path))
 }
 
-/// Finds a program, or says how to install it.
+/// Finds a program, or returns an error that says how to install it.
 pub(crate) fn require(program: &str, packages: &str) -> Result<PathBuf, DriveError> {
     find(program).ok_or_else(|| DriveError::Missing {
         program: program.to_owned(),
@@ -86,7 +88,7 @@ pub(crate) fn require(program: &str, packages: &str) -> Result<PathBuf, DriveErr
     })
 }
 
-/// Returns whether a file can be run.
+/// Returns whether a file is executable.
 pub(crate) fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)

@@ -1,4 +1,4 @@
-//! The small parts of four protocols that clients need: one connection, one request at a time.
+//! The parts of four network protocols that clients need: one connection, one request at a time.
 
 pub(crate) mod http;
 pub(crate) mod mysql;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Stream {
     socket: TcpStream,
     deadline: Instant,
-    /// Received bytes; those from `taken` on have not been consumed.
+    /// Received bytes; those from `taken` on are not consumed yet.
     buffer: Vec<u8>,
     taken: usize,
 }
@@ -54,7 +54,7 @@ impl Stream {
         }
     }
 
-    /// Takes exactly `count` bytes.
+    /// Consumes exactly `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() - self.taken < count {
             self.fill()?;
@@ -64,7 +64,7 @@ impl Stream {
         Ok(bytes)
     }
 
-    /// Takes a line without its end.
+    /// Consumes a line and returns it without its line end.
     pub(crate) fn line(&mut self) -> io::Result<String> {
         let mut from = self.taken;
         loop {
@@ -88,7 +88,7 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     }
 }
 
-/// Makes an error of an answer that the protocol does not allow.
+/// Builds an error for an answer that the protocol does not allow.
 fn malformed(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
 }

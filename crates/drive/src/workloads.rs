@@ -1,8 +1,8 @@
 //! Workloads: the requests of each session, and the models that judge them.
 //!
-//! A workload is a program for each session that depends on the seed, the session's number and how
-//! many requests the session has made, and on nothing else. Values are never written twice, keys
-//! retire before their lists grow long.
+//! A workload defines a program for each session. Its requests depend only on the seed, the
+//! session's number and the number of requests so far. Values are never written twice, and keys are
+//! replaced before their lists grow long.
 
 mod objects;
 mod registers;
@@ -17,7 +17,7 @@ pub trait Workload: Send + Sync {
     /// Returns a session's next request.
     fn next(&self, program: &mut Program) -> Request;
 
-    /// Returns the requests that every node gets after the last fault.
+    /// Returns the requests that every node receives after the last fault.
     fn last(&self) -> Vec<Request> {
         Vec::new()
     }
@@ -62,7 +62,7 @@ pub enum Family {
     Object(&'static str),
 }
 
-/// The workloads that there are.
+/// The available workloads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WorkloadKind {
     /// Reads and writes of registers.
@@ -73,11 +73,11 @@ pub enum WorkloadKind {
     ListAppend,
     /// Transactions that read a register and then overwrite it.
     ReadModifyWrite,
-    /// Elements are added to a set, which every node is asked for in the end.
+    /// Elements are added to a set; at the end, every node is asked for its elements.
     Set,
     /// Reads, writes and compare-and-set.
     CasRegister,
-    /// Elements are put into a queue and taken out.
+    /// Elements are added to a queue and removed from it.
     Queue,
     /// Money moves between accounts, and all accounts are read.
     Bank,
@@ -86,7 +86,7 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
-    /// All workloads with their names and what they show.
+    /// All workloads with their names and descriptions.
     pub const ALL: [(WorkloadKind, &'static str, &'static str); 9] = [
         (
             WorkloadKind::Register,
@@ -128,7 +128,7 @@ impl WorkloadKind {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).expect("all workloads are listed").1
     }
 
-    /// Returns who judges it.
+    /// Returns the family of models that judges it.
     pub fn family(self) -> Family {
         match self {
             WorkloadKind::Register => Family::Registers,
@@ -143,7 +143,7 @@ impl WorkloadKind {
         }
     }
 
-    /// Makes the workload, on about `keys` keys at a time.
+    /// Builds the workload, with about `keys` keys in use at a time.
     pub fn build(self, keys: u32) -> Box<dyn Workload> {
         let keys = keys.max(1);
         match self {
@@ -190,7 +190,7 @@ mod tests {
                 for request in run(1, session) {
                     let values: Vec<i64> = match &request {
                         Request::Add(value) | Request::Enqueue(value) => vec![*value],
-                        // Compare-and-set is about values that come again.
+                        // Compare-and-set repeats values on purpose.
                         _ if kind == WorkloadKind::CasRegister => Vec::new(),
                         request => (request.steps().iter())
                             .filter_map(|step| match step {

@@ -1,10 +1,11 @@
-//! Points at which a test build can be told to fail.
+//! Fault injection: points at which a test build can be made to fail.
 //!
-//! A read, a write, the creation of a thread, a table over the memory limit and a reading of the clock
-//! can fail at any time, and hardly ever do. So the places where one of these happens ask
-//! [`fails`] first. A test arms one kind of point with a number `n`, and the `n`-th time that a point of
-//! this kind is reached, it fails as the system would have failed. Running a command for `n` = 1, 2, 3
-//! and so on, until a run reaches fewer than `n` points, has tried every failure of that kind once.
+//! A read, a write, the creation of a thread, the allocation of a table within the memory limit and
+//! a reading of the clock can fail at any time, but hardly ever do. So the code calls [`fails`]
+//! before each of them. A test arms one kind of point with a number `n`; the `n`-th time that a
+//! point of this kind is reached, it fails as the system would have failed. Running a command for
+//! `n` = 1, 2, 3 and so on, until a run reaches fewer than `n` points, tries every failure of that
+//! kind once.
 //!
 //! Points exist in builds with debug assertions. In a release build [`fails`] is a constant, and
 //! nothing can be armed.
@@ -12,7 +13,7 @@
 /// A kind of operation that can be made to fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Point {
-    /// A table is about to be allocated and the memory budget is asked.
+    /// A table is about to be allocated, and the memory budget is consulted.
     Memory,
     /// Bytes of an input are read.
     Read,
@@ -47,21 +48,21 @@ mod armed {
     use super::Point;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-    /// Numbers of points that are still to be passed before one fails, and 0 if none is to fail.
+    /// Number of points that remain until one fails, or 0 if none is to fail.
     static LEFT: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
     static FAILED: AtomicBool = AtomicBool::new(false);
 
-    /// Lets the `nth` point of a kind fail, counting from 1.
+    /// Makes the `nth` point of a kind fail, counting from 1.
     pub fn arm(point: Point, nth: u64) {
         LEFT[point as usize].store(nth, Ordering::SeqCst);
     }
 
-    /// Checks whether a point was reached that had to fail.
+    /// Checks whether an armed point was reached and failed.
     pub fn has_failed() -> bool {
         FAILED.load(Ordering::SeqCst)
     }
 
-    /// Checks whether this point has to fail.
+    /// Checks whether this point must fail.
     pub fn fails(point: Point) -> bool {
         let left = &LEFT[point as usize];
         if left.load(Ordering::Relaxed) == 0 {
@@ -79,14 +80,14 @@ mod armed {
 #[cfg(debug_assertions)]
 pub use armed::{arm, fails, has_failed};
 
-/// Checks whether this point has to fail, which it never has to in a release build.
+/// Returns `false`: in a release build no point fails.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub const fn fails(_: Point) -> bool {
     false
 }
 
-/// Returns the failure of a point that has to fail, for reads, writes and threads.
+/// Returns an error if this point must fail; for reads, writes and threads.
 #[inline]
 pub fn fail(point: Point) -> std::io::Result<()> {
     if !fails(point) {

@@ -66,6 +66,9 @@ impl<'a> Reader<'a, '_> {
         }
         let document = document.trim();
         let mut data = document;
+        if !self.sink.limits.goes_on() {
+            return;
+        }
         if document.starts_with('{') {
             match self.object(document).into_iter().find(|(name, _)| name == "data") {
                 Some((_, found)) => data = found,
@@ -78,6 +81,9 @@ impl<'a> Reader<'a, '_> {
                 }
             }
         }
+        if !self.sink.limits.goes_on() {
+            return;
+        }
         let Some(sessions) = list(data) else {
             return self.report(
                 data,
@@ -86,6 +92,9 @@ impl<'a> Reader<'a, '_> {
             );
         };
         for (index, session) in sessions.into_iter().enumerate() {
+            if !self.sink.limits.goes_on() {
+                return;
+            }
             let Some(transactions) = list(session) else {
                 self.report(session, "expected a session, a list of transactions", TRANSACTION);
                 continue;

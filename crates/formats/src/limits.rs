@@ -3,11 +3,12 @@
 //! or memory.
 //!
 //! Each history may use the whole budget. A file may contain a million small histories, so the time
-//! restarts only when bytes are read after a history has begun.
+//! restarts at the first check of the budget after a history has begun.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use consistory_faults::{Point, fail};
 use consistory_verdict::{Budget, Stopped, Tenant};
@@ -23,7 +24,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 struct State {
     budget: Budget,
-    /// Whether a history has begun since the last bytes were read.
+    /// Whether a history has begun since the last check of the budget.
     is_new: bool,
     /// Number of steps of parsers since the last check of the budget.
     steps: u32,
@@ -31,6 +32,16 @@ struct State {
     stopped: Option<Stopped>,
     /// Reservation for memory that is used by reading while other histories are judged.
     _tenant: Option<Tenant>,
+}
+
+impl State {
+    /// Checks the budget, whose time restarts with each history.
+    fn check(&mut self) -> Result<(), Stopped> {
+        if std::mem::take(&mut self.is_new) {
+            self.budget = self.budget.clone().of_thread();
+        }
+        self.budget.check()
+    }
 }
 
 impl Limits {
@@ -51,11 +62,14 @@ impl Limits {
 
     /// Fails if the time or the memory is used up.
     pub(crate) fn check(&self) -> Result<(), Stopped> {
-        let mut state = self.state();
-        if std::mem::take(&mut state.is_new) {
-            state.budget = state.budget.clone().of_thread();
-        }
-        state.budget.check()
+        self.state().check()
+    }
+
+    /// Returns the time that was used to read since the history began, or zero if the budget was
+    /// not checked since then.
+    pub(crate) fn spent(&self) -> Duration {
+        let state = self.state();
+        if state.is_new { Duration::ZERO } else { state.budget.spent() }
     }
 }
 
@@ -67,14 +81,24 @@ impl Limits {
     ///
     /// After `false` the parser may end in any way: its results are not used.
     pub(crate) fn has_time(&self) -> bool {
+        self.has_time_after(1)
+    }
+
+    /// Counts many steps of a parser; returns whether it may continue.
+    pub(crate) fn has_time_after(&self, steps: u32) -> bool {
         let mut state = self.state();
-        state.steps += 1;
+        state.steps = state.steps.saturating_add(steps);
         if state.steps >= STEPS_PER_CHECK && state.stopped.is_none() {
             state.steps = 0;
-            state.stopped = state.budget.check().err();
+            state.stopped = state.check().err();
             self.is_stopped.store(state.stopped.is_some(), Ordering::Relaxed);
         }
         state.stopped.is_none()
+    }
+
+    /// Checks the budget; returns whether a parser may continue.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.has_time_after(STEPS_PER_CHECK)
     }
 
     /// Returns the limit that a parser reached.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use consistory_diagnostic::Diagnostics;
 pub(crate) use consistory_diagnostic::{Cursor, Fault, beyond_i64};
-use consistory_history::{Action, Details, History, HistoryBuilder, SessionId, Status};
+use consistory_history::{
+    Action, Details, History, HistoryBuilder, HistoryError, SessionId, Status,
+};
 use consistory_verdict::Budget;
 
 use crate::limits::Limits;
@@ -71,7 +73,10 @@ impl Sink {
         if builder.is_empty() {
             return;
         }
-        match builder.finish() {
+        let limits = &self.limits;
+        match builder.finish_while(&mut || limits.goes_on()) {
+            // The reader reports the limit that was reached.
+            Err(HistoryError::Stopped) => {}
             // A malformed input yields no history.
             Ok(_) if !self.diagnostics.is_empty() => {}
             Ok(history) => self.finished.push_back(history),

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use consistory_history::{History, HistoryBuilder};
 
@@ -114,7 +115,7 @@ impl ReadError {
 pub fn read(input: &Input, format: Option<Format>) -> Histories {
     let state = State::Unopened { input: input.clone(), format };
     let limits = Limits::new(Budget::unlimited());
-    Histories { source: input.to_string().into(), state, limits }
+    Histories { source: input.to_string().into(), state, limits, spent: Duration::ZERO }
 }
 
 /// Reads the histories of an input; the budget applies to each history separately.
@@ -136,7 +137,7 @@ pub fn read_from(
 ) -> Histories {
     let source: Arc<str> = source_name.into();
     let limits = Limits::new(Budget::unlimited());
-    Histories { source, state: State::Unstarted { bytes, format }, limits }
+    Histories { source, state: State::Unstarted { bytes, format }, limits, spent: Duration::ZERO }
 }
 
 /// Parses a text.
@@ -170,6 +171,8 @@ pub struct Histories {
     source: Arc<str>,
     state: State,
     limits: Limits,
+    /// Time that reading the last history took.
+    spent: Duration,
 }
 
 enum State {
@@ -182,7 +185,7 @@ enum State {
         format: Option<Format>,
     },
     /// All histories were parsed and kept.
-    Kept(VecDeque<History>),
+    Kept(VecDeque<(History, Duration)>),
     /// Histories are parsed one by one.
     Streaming(Box<Stream>),
     Done,
@@ -194,13 +197,20 @@ impl Histories {
         &self.source
     }
 
+    /// Returns the time that reading the last history took, as the budget counts it; zero without a
+    /// limit of time.
+    pub fn spent(&self) -> Duration {
+        self.spent
+    }
+
     /// Opens the input and decides how to read it.
     fn start(&mut self, state: State) -> Result<State, ReadError> {
         let failed = |error| ReadError::io(&self.source, error);
         let limits = &self.limits;
         match state {
             State::Unopened { input: Input::Folder(path, format), .. } => {
-                Ok(State::Kept(VecDeque::from([folder::read(&path, format, limits)?])))
+                let history = folder::read(&path, format, limits)?;
+                Ok(State::Kept(VecDeque::from([(history, limits.spent())])))
             }
             State::Unopened { input, format } => {
                 let Opened { bytes, is_repeatable } = open(&input, limits).map_err(failed)?;
@@ -240,23 +250,29 @@ impl Iterator for Histories {
         };
         let item = match &mut state {
             State::Kept(histories) => histories.pop_front().map(Ok),
-            State::Streaming(stream) => stream.next(),
+            State::Streaming(stream) => {
+                stream.next().map(|item| item.map(|history| (history, self.limits.spent())))
+            }
             _ => None,
         };
         if let Some(Ok(_)) = item {
             self.state = state;
         }
-        item
+        item.map(|item| {
+            let (history, spent) = item?;
+            self.spent = spent;
+            Ok(history)
+        })
     }
 }
 
 /// Parses a file to its end, and returns its histories if they are few.
-fn first_pass(stream: &mut Stream) -> Result<Option<VecDeque<History>>, ReadError> {
+fn first_pass(stream: &mut Stream) -> Result<Option<VecDeque<(History, Duration)>>, ReadError> {
     let mut kept = Some(VecDeque::new());
     while let Some(history) = stream.next() {
         let history = history?;
         if let Some(histories) = &mut kept {
-            histories.push_back(history);
+            histories.push_back((history, stream.limits.spent()));
             let is_much =
                 stream.bytes_read > MAX_KEPT_BYTES || histories.len() > MAX_KEPT_HISTORIES;
             if is_much && histories.len() > 1 {

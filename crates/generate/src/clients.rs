@@ -54,7 +54,7 @@ pub enum EventAction {
 /// The history has every session and every variable, even unused ones.
 ///
 /// # Panics
-/// If the workload is one that [`Workload::validate`] refuses.
+/// Panics if [`Workload::validate`] refuses the workload.
 pub fn generate(workload: &Workload, memory: Memory) -> History {
     let events = stream(workload, memory);
     let mut builder = HistoryBuilder::new();
@@ -86,7 +86,7 @@ pub fn generate(workload: &Workload, memory: Memory) -> History {
 /// Runs the clients on a memory and returns their operations one by one, in execution order.
 ///
 /// # Panics
-/// If the workload is one that [`Workload::validate`] refuses.
+/// Panics if [`Workload::validate`] refuses the workload.
 pub fn stream(workload: &Workload, memory: Memory) -> impl ExactSizeIterator<Item = Event> + use<> {
     if let Err(error) = workload.validate() {
         panic!("{error}");
@@ -139,7 +139,8 @@ impl Clients {
         session
     }
 
-    /// Chooses a value to write to `variable`, one that it never held unless values repeat.
+    /// Chooses a value to write to `variable`; a value that was never written there, unless values
+    /// repeat.
     fn value(&mut self, variable: u32) -> u32 {
         if self.values > 0 {
             return 1 + self.random.below(self.values);

@@ -115,7 +115,7 @@ pub struct ObjectWorkload {
     pub sessions: u32,
     /// Total number of calls.
     pub operations: u32,
-    /// Share of calls that only look at the object or take something out.
+    /// Share of calls that only read the object or remove an element.
     pub read_share: f64,
     /// Share of calls that never return.
     pub pending_share: f64,
@@ -229,7 +229,7 @@ struct Clients {
     random: Random,
     contents: Contents,
     steps: Vec<ClientStep>,
-    /// Whether the call is lost as soon as it is made.
+    /// The session whose call is lost as soon as it is invoked.
     lost: Option<u32>,
     pending_share: f64,
     read_share: f64,
@@ -282,7 +282,7 @@ impl Clients {
                 seen = Some(CallStep::Invoke { method, args });
                 self.left -= 1;
                 match self.is_lost() {
-                    // It is lost on its way.
+                    // The call is lost before it takes effect.
                     true => {
                         self.lost = Some(s);
                         ClientStep::Call
@@ -363,7 +363,7 @@ struct Called {
 fn plant(calls: &mut [Called], workload: &ObjectWorkload) {
     let mut random = choices_of(Chooser::Planter, workload.seed);
     let mut left = workload.plants;
-    // Enough tries to find partners where there are some.
+    // Enough tries to find partners if there are any.
     for _ in 0..1000 * workload.plants {
         if left == 0 || calls.len() < 2 {
             return;
@@ -417,7 +417,7 @@ impl Contents {
         }
     }
 
-    /// Chooses a session's call: one that looks or takes out, or one that puts in.
+    /// Chooses a session's call: one that reads or removes, or one that inserts.
     fn choose(&mut self, session: u32, is_read: bool, random: &mut Random) -> Invoked {
         let (method, args) = self.choose_call(i64::from(session), is_read, random);
         Invoked { method, args }
@@ -463,17 +463,18 @@ impl Contents {
             },
             Contents::PriorityQueue { .. } if is_read => ("poll", none),
             Contents::PriorityQueue { next, .. } => {
-                // Priorities in no order, each once: an odd factor modulo a power of two.
+                // Distinct priorities in an irregular order: multiplication by an odd factor modulo
+                // a power of two.
                 ("insert", one(fresh(next).wrapping_mul(0x9e37_79b1) & 0x7fff_ffff))
             }
             Contents::Lock { .. } if is_read && random.once_in(2) => ("isLocked", none),
-            // A session that holds it knows, even if nobody told it.
+            // The session that holds the lock may unlock it, even if its `tryLock` never returned.
             Contents::Lock { holder } if *holder == Some(session) => ("unlock", one(session)),
             Contents::Lock { .. } => ("tryLock", one(session)),
             Contents::Set { removable, next, .. } => {
                 let known = removable.len() as u32;
                 match (is_read, random.below(4)) {
-                    // Now and then what is not there any more, or not yet.
+                    // Occasionally a value that was already removed or is not inserted yet.
                     (true, 0) => {
                         let back = i64::from(random.below(8));
                         ("contains", one((*next - back).max(1)))
@@ -482,7 +483,7 @@ impl Contents {
                         ("contains", one(removable[random.below(known) as usize]))
                     }
                     (true, _) if known > 0 => {
-                        // Each is removed once only.
+                        // Each value is removed only once.
                         let at = random.below(known) as usize;
                         ("remove", one(removable.swap_remove(at)))
                     }

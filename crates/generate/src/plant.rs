@@ -80,7 +80,7 @@ pub fn plant(history: &History, options: &PlantOptions) -> History {
             Some((op, others.value(random.below(others.count))))
         })
         .collect();
-    // The last change is that of the first operation, the next to be rebuilt.
+    // The last change belongs to the first operation, which is rebuilt first.
     changes.sort_unstable_by_key(|&(op, _)| Reverse(op));
     rebuild(history, changes)
 }
@@ -162,8 +162,8 @@ impl Others<'_> {
 
     /// Returns the value of the candidate with a given number, counted from 0.
     fn value(&self, number: u32) -> ValueId {
-        // The last index with no more than `number` before it: that of the one looked for, since
-        // from the next index on it is before, too.
+        // The last index with at most `number` candidates before it is that of the candidate, since
+        // from the next index on the candidate itself is counted.
         let Range { start: mut low, end: mut high } = self.range;
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -179,7 +179,7 @@ fn rebuild(history: &History, mut changes: Vec<(OpId, ValueId)>) -> History {
     if let Some(name) = history.name() {
         builder.set_name(name);
     }
-    // Interned in the same order, everything gets the id that it had.
+    // If values and keys are interned in the same order, they keep their ids.
     for value in 0..history.values().len() {
         builder.value(history.value(ValueId::new(value)).clone());
     }
@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn planting_changes_what_it_can_when_asked_for_more() {
-        // t0: w(x,1) r(x,1) r(x,0) and t1: w(y,1) r(y,1) w(x,2), in turns: each read is 2 or 3
-        // places from another write of its variable, but that of y has no other.
+        // t0: w(x,1) r(x,1) r(x,0) and t1: w(y,1) r(y,1) w(x,2), in turns: each read of x is 2 or 3
+        // positions from another write of x, but y has no other write.
         let mut b = HistoryBuilder::new();
         let (t0, t1) = (b.session("t0"), b.session("t1"));
         let (x, y) = (b.key("x"), b.key("y"));
@@ -306,7 +306,7 @@ mod tests {
             changed.iter().map(|&op| format!("{}", after.show(op))).collect::<Vec<_>>()
         };
         assert_eq!(planted(0), [""; 0]);
-        // Only w(x,2) is next to r(x,0), and r(x,1) is 3 places from it.
+        // Only w(x,2) is next to r(x,0); it is 3 positions from r(x,1).
         assert_eq!(planted(1), ["r(x,2)"]);
         assert_eq!(planted(2), ["r(x,2)"]);
         assert_eq!(planted(3), ["r(x,2)", "r(x,2)"]);
@@ -338,8 +338,8 @@ mod tests {
 
     #[test]
     fn each_near_write_is_chosen_alike() {
-        // Sixteen writes of one variable, three of them of the value that the read found: each of
-        // the other thirteen should be chosen.
+        // Sixteen writes of one variable, three of them of the value that the read returned: each
+        // of the other thirteen should be chosen.
         let mut b = HistoryBuilder::new();
         let session = b.session("t0");
         let key = b.key("x");
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn recorded_times_decide_the_distance_and_survive() {
-        // In turns the two operations are neighbours; by time they are 2 places apart.
+        // Round-robin, the two operations are neighbours; by time they are 2 positions apart.
         let mut b = HistoryBuilder::new();
         let (t0, t1) = (b.session("t0"), b.session("t1"));
         let key = b.key("x");

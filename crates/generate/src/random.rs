@@ -1,4 +1,4 @@
-//! Random choices that a seed decides, the same on every platform.
+//! Random choices that are determined by a seed, the same on every platform.
 //!
 //! Uses only floating-point operations that IEEE 754 defines to the last bit: no logarithm and no
 //! power from the platform's library.

@@ -75,7 +75,7 @@ pub fn record(workload: &RecordingWorkload) -> History {
             }
             Some(mut call) if call.returns.is_none() => {
                 if call.is_lost {
-                    // Half of what is lost takes effect.
+                    // Half of the lost calls take effect.
                     if random.once_in(2) {
                         perform(workload, &mut call, &mut contents);
                     }

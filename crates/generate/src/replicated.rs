@@ -98,7 +98,8 @@ struct Stamp {
 impl Replicated {
     pub(crate) fn new(workload: &Workload, winner: Winner, random: Random) -> Self {
         let (sessions, variables) = (workload.sessions as usize, workload.variables as usize);
-        // One more than the lag: a session writes first, and then those that lag catch up.
+        // One more than the lag, because a session writes before the replicas that lag behind catch
+        // up.
         let ring = workload.lag as usize + 1;
         Self {
             sessions,
@@ -196,7 +197,7 @@ impl Machine for Replicated {
 /// Finds the first index at which `left` exceeds `right`.
 fn first_greater(left: &[u32], right: &[u32]) -> Option<usize> {
     let pairs = || left.iter().zip(right);
-    // Mostly there is none, and a loop without an exit runs many places at a time.
+    // Usually there is none, and a loop without an exit is vectorized.
     if !pairs().fold(false, |found, (l, r)| found | (l > r)) {
         return None;
     }

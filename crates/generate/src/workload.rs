@@ -141,7 +141,7 @@ impl Workload {
             }
         }
         let sum = self.read_share + self.rmw_share + self.fence_share;
-        // Shares that are 1 together in decimals may be a little more in binary.
+        // Shares whose decimal sum is 1 may exceed it a little in binary.
         if sum > 1.0 + 1e-9 {
             return Err(WorkloadError::Shares { sum });
         }

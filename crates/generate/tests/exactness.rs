@@ -1,4 +1,4 @@
-//! Each memory makes histories of its model only, and makes some that no stronger model allows.
+//! Each memory generates only histories of its model, and some that no stronger model allows.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ fn oracles_know_the_classics() {
     type Row = (&'static str, &'static str, [bool; 6]);
     const T: bool = true;
     const F: bool = false;
-    // What each history is, and whether it is SC, TSO, PSO, CC, CCv, CM.
+    // The name of each history, and whether it satisfies SC, TSO, PSO, CC, CCv and CM.
     let rows: [Row; 14] = [
         ("store buffering", "w(0,1) r(1,0) | w(1,1) r(0,0)", [F, T, T, T, T, T]),
         ("it with fences", "w(0,1) f r(1,0) | w(1,1) f r(0,0)", [F, F, F, T, T, T]),

@@ -1,5 +1,5 @@
-//! Each store makes histories of its isolation level only, and makes some that no stronger level
-//! allows; planted anomalies violate exactly the levels that forbid them.
+//! Each store generates only histories of its isolation level, and some that no stronger level
+//! allows. Planted anomalies violate exactly the levels that forbid them.
 
 #[path = "oracles/levels.rs"]
 mod oracle;
@@ -41,12 +41,12 @@ fn small(store: Store, order: ClientOrder, seed: u64) -> TransactionWorkload {
     }
 }
 
-/// Returns how many seeds to try: a hundred times as many if the long tests are asked for.
+/// Returns the number of seeds to try: a hundred times as many in a deep run.
 fn seeds(usual: u64) -> u64 {
     if std::env::var_os("CONSISTORY_DEEP").is_some() { 100 * usual } else { usual }
 }
 
-/// Writes a history down for a failure's message.
+/// Writes out a history for a failure's message.
 fn show(history: &History) -> String {
     let mut text = String::new();
     for session in history.sessions() {

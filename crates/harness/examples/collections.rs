@@ -1,9 +1,9 @@
-//! Tests the ready collections, some seconds each, and prints a table: first without the methods
-//! that look at all of a collection, then with all methods.
+//! Tests the built-in collections for some seconds each and prints a table: first without the
+//! methods that access a whole collection, then with all methods.
 //!
-//! `cargo run --release -p consistory-harness --features collections --example collections -- 5 scc`
-//! takes five seconds for each collection of scc. A folder after that is where failures are
-//! told and drawn.
+//! `cargo run --release -p consistory-harness --features collections --example collections -- 5
+//! scc` takes five seconds for each collection of scc. A folder as a further argument receives a
+//! report and a picture of each failure.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

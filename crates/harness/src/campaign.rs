@@ -1,4 +1,4 @@
-//! Campaigns: random programs are run and judged until one fails or the time is over.
+//! Campaigns: run and judge random programs until one fails or the time is over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ pub struct Campaign {
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
-/// Why a campaign failed to run.
+/// The reason why a campaign cannot run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CampaignError<E> {
     /// The object has no such call.
@@ -91,7 +91,7 @@ impl Campaign {
         let mut trial = Trial::new(self);
         let (first, step) = self.share;
         for number in (first..).step_by(step.max(1) as usize) {
-            // The programs before this one have their runs, whichever share they are in.
+            // All programs with smaller numbers use up runs, in whichever share they are.
             let before = number.saturating_mul(self.rounds.max(1));
             let left = self.runs.map_or(u64::MAX, |runs| runs.saturating_sub(before));
             let is_over = trial.looked() >= self.time
@@ -109,7 +109,7 @@ impl Campaign {
         Ok(trial.finish())
     }
 
-    /// Runs one program so many times, without shrinking a failure.
+    /// Runs one program `rounds` times, without shrinking a failure.
     pub fn replay<R: Runner>(
         &self,
         program: &Program,
@@ -145,7 +145,7 @@ impl Findings {
         runner: &mut R,
     ) -> Result<Findings, R::Error> {
         let mut outcomes = runner.run(program, rounds)?;
-        // In an order that does not depend on the runner.
+        // The order must not depend on the runner.
         outcomes.sort_unstable();
         let mut findings = Findings { runs: 0, undecided: 0, bad: Vec::new() };
         let mut outcomes = outcomes.into_iter().peekable();
@@ -244,7 +244,8 @@ impl<'c> Trial<'c> {
         if self.report.failures.len() >= self.campaign.failures {
             return Ok(());
         }
-        // All shrinking together takes no longer than the search, however many kinds there are.
+        // All shrinking together takes at most as long as the search, even if there are many kinds
+        // of failures.
         let allowed = self.campaign.time.max(self.campaign.shrinking);
         let left = allowed.saturating_sub(self.shrinking).min(self.campaign.shrinking);
         if left.is_zero() && !self.report.failures.is_empty() {
@@ -304,7 +305,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes down which programs it is asked to run, and how often.
+    /// Records the programs that it is asked to run, and the numbers of runs.
     #[derive(Default)]
     struct Diary(Vec<(String, u64)>);
 
@@ -321,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Returns what a share of a campaign of 1,050 runs runs.
+    /// Returns the programs and numbers of runs of one share of a campaign of 1,050 runs.
     fn share(index: u64, of: u64) -> Vec<(String, u64)> {
         let object = consistory_spec::find("queue").unwrap();
         let signatures = [("enqueue", 1), ("dequeue", 0)]

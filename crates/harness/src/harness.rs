@@ -31,7 +31,7 @@ macro_rules! setters {
     };
 }
 
-/// Why a harness cannot run.
+/// The reason why a harness cannot run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HarnessError {
     /// The object's specification is missing.
@@ -151,7 +151,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
         }
     }
 
-    /// Sets the specification by the name of a ready object, such as `map` or `queue(10)`;
+    /// Sets the specification by the name of a built-in object, such as `map` or `queue(10)`;
     /// `consistory_spec::catalogue` lists them.
     #[must_use]
     pub fn object(mut self, name: &str) -> Self {
@@ -221,7 +221,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
         calls: usize;
         /// Sets the number of keys that programs use; 2 by default.
         keys: u32;
-        /// Sets the seed of the programs. Runs still differ in how the threads interleave.
+        /// Sets the seed of the programs. The interleaving of threads still differs between runs.
         seed: u64;
         /// Sets the number of runs of each program; 1,000 by default.
         rounds: u64;
@@ -233,7 +233,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
         clock: Clock;
     }
 
-    /// Sets another model than linearizability: a named one, such as `causal-convergence`, or
+    /// Sets a model other than linearizability: a named one, such as `causal-convergence`, or
     /// axioms, such as `vis >= po`.
     #[must_use]
     pub fn model(mut self, model: &str) -> Self {
@@ -241,15 +241,15 @@ impl<T: Send + Sync + 'static> Harness<T> {
         self
     }
 
-    /// Sets visibility levels of methods, such as `len=weak, iter=monotonic`; unlisted methods see
-    /// everything.
+    /// Sets visibility levels of methods, such as `len=weak, iter=monotonic`; unlisted methods have
+    /// the level `complete`.
     #[must_use]
     pub fn levels(mut self, levels: &str) -> Self {
         self.said = Said::Levels(levels.into());
         self
     }
 
-    /// Lets the report include the inferred visibility level of each method.
+    /// Adds the inferred visibility level of each method to the report.
     #[must_use]
     pub fn infer_levels(mut self) -> Self {
         self.infers_levels = true;
@@ -260,7 +260,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
     ///
     /// # Panics
     ///
-    /// If the harness cannot run; [`try_run`](Self::try_run) returns the error instead.
+    /// Panics if the harness cannot run; [`try_run`](Self::try_run) returns the error instead.
     #[track_caller]
     pub fn run(self, time: Duration) -> Report {
         match self.try_run(time) {
@@ -276,11 +276,11 @@ impl<T: Send + Sync + 'static> Harness<T> {
         Ok(campaign.run(&mut runner, |_| ())?)
     }
 
-    /// Runs one program so many times, or until it fails.
+    /// Runs one program `rounds` times, or until it fails.
     ///
     /// # Panics
     ///
-    /// If the program cannot be run; [`try_replay`](Self::try_replay) returns the error instead.
+    /// Panics if the program cannot be run; [`try_replay`](Self::try_replay) returns the error.
     #[track_caller]
     pub fn replay(self, program: &str, rounds: u64) -> Report {
         match self.try_replay(program, rounds) {
@@ -289,7 +289,7 @@ impl<T: Send + Sync + 'static> Harness<T> {
         }
     }
 
-    /// Runs one program so many times, or until it fails.
+    /// Runs one program `rounds` times, or until it fails.
     pub fn try_replay(self, program: &str, rounds: u64) -> Result<Report, HarnessError> {
         let program: Program = program.parse()?;
         let (campaign, mut runner) = self.build()?;

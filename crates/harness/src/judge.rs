@@ -39,7 +39,7 @@ impl Promise {
         Promise::Model(model.expect("linearizability is a named model"))
     }
 
-    /// Checks whether it is linearizability.
+    /// Returns whether the promise is linearizability.
     pub fn is_linearizability(&self) -> bool {
         matches!(self, Promise::Model(model) if model.is_linearizability())
     }
@@ -58,7 +58,7 @@ impl Promise {
     }
 }
 
-/// Why an outcome is bad.
+/// The reason why an outcome is bad.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// It violates the promise, as confirmed by the independent checker.
@@ -86,8 +86,8 @@ pub(crate) struct Judge {
     time: Duration,
     /// The levels that explain everything so far, if they are inferred.
     pub(crate) levels: Option<Levels>,
-    /// Fingerprints of good outcomes that were judged. A collision would hide an outcome; with a
-    /// million of 64 bits this happens once in ten million campaigns.
+    /// Fingerprints of judged good outcomes. A collision would hide an outcome; with a million
+    /// fingerprints of 64 bits this happens once in ten million campaigns.
     good: FxHashSet<u64>,
     /// Number of judged outcomes, not counting remembered ones.
     pub(crate) judged: u64,
@@ -126,7 +126,7 @@ impl Judge {
             let task = Calls::new(&history)
                 .map_err(TaskError::from)
                 .and_then(|calls| Task::new(calls, self.object.clone()));
-            // An outcome that is undecided or unexplained here is handled below as well.
+            // The ruling below also handles outcomes that are undecided or unexplained here.
             let _ = task.map(|task| infer_levels(&task, levels, &options));
         }
         let ruling = self.rule(history);

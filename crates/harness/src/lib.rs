@@ -43,10 +43,10 @@
 //! println!("{failure}");
 //! ```
 //!
-//! The specification is a ready one by its name (`consistory_spec::catalogue` lists them), or your
-//! own ([`Harness::specification`]). If a collection promises less than linearizability, set
-//! [`Harness::model`] or [`Harness::levels`], or let [`Harness::infer_levels`] determine what it
-//! provides.
+//! The specification is a built-in one, selected by name (`consistory_spec::catalogue` lists them),
+//! or your own ([`Harness::specification`]). If a collection promises less than linearizability,
+//! set [`Harness::model`] or [`Harness::levels`], or let [`Harness::infer_levels`] determine the
+//! levels that it provides.
 //!
 //! # How it works
 //!
@@ -57,7 +57,7 @@
 //! the independent checker has confirmed it. A [`Campaign`] does all this with any runner, and
 //! shrinks: a smaller program counts as failing only after it was observed to fail.
 //!
-//! # What a report means
+//! # The meaning of a report
 //!
 //! A failure is real: the program ran, the calls returned the values in the history, and the
 //! recorded order was real. If nothing was found, no failure occurred in that many runs; a rare

@@ -7,7 +7,7 @@ use crate::program::Program;
 
 /// The outcome of one run of a program: the return of each call, and the order of calls.
 ///
-/// Equal outcomes compare equal, whatever the clock said.
+/// Equal outcomes compare equal, whatever their recorded times.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Outcome {
     returns: Vec<Vec<Value>>,
@@ -61,7 +61,7 @@ impl Outcome {
         self.panic.as_deref()
     }
 
-    /// Returns what each call of each thread returned.
+    /// Returns the return values of each thread's calls.
     pub fn returns(&self) -> &[Vec<Value>] {
         &self.returns
     }

@@ -1,4 +1,4 @@
-//! From counters to intervals: the known order of calls.
+//! Computes intervals of calls from counters: the known order of calls.
 //!
 //! A shared clock makes threads wait for each other, and hides the very interleavings that it
 //! should record. So each thread has a counter of its returned calls, which only this thread writes
@@ -14,7 +14,8 @@
 //! and the read an acquire, so this is a happens-before of the memory model, and the effects of the
 //! calls are ordered with it. If the read missed the write, an order is lost: the recorded order is
 //! sound, not complete. The paper counts calls as well as returns and reads twice between two
-//! calls; this adds only that some calls certainly overlap, which has no consequence.
+//! calls; this adds only the information that some calls certainly overlap, which has no
+//! consequence.
 //!
 //! The known order is closed under transitivity. The result is contained in the real order, but
 //! need not be an interval order, as the order of every history is: two threads that each miss the
@@ -22,8 +23,9 @@
 //! them, although really `a0 < b1` or `b0 < a1`. So the calls are sorted such that a call comes
 //! late only if it knows the predecessors of the others. Calls that would have to precede each
 //! other share a time, and only the order of their threads remains between them. The start of a
-//! call is then its position, and the order claims for it what it and all later calls know. If the
-//! known order is an interval order, this is all of it; it is never more.
+//! call is then its position. A call counts as returned before this position if the call at the
+//! position and all later calls know that it has returned. If the known order is an interval order,
+//! the result is exactly this order; it never contains more.
 //!
 //! Cost: cubic in the number of calls of a program, in words of 64 bits.
 
@@ -35,7 +37,7 @@ pub(crate) type Span = (u32, Option<u32>);
 /// Returns intervals whose order is contained in the real order.
 ///
 /// `seen[t][i][s]` is the number of calls of thread `s` known to have returned when thread `t` made
-/// its call `i`; `returned[t]` is the number of calls of `t` that returned in all.
+/// its call `i`; `returned[t]` is the total number of calls of `t` that returned.
 pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>> {
     let calls: Vec<(usize, usize)> =
         (0..seen.len()).flat_map(|t| (0..seen[t].len()).map(move |i| (t, i))).collect();
@@ -45,7 +47,8 @@ pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>
     }
     let known = close(seen, returned, &calls, &first);
     let order = sort(&known, &calls);
-    // The knowledge of a class and all later ones, from the last one to the first.
+    // For each class, the order known to it and to all later classes; computed from the last class
+    // to the first.
     let mut claims: Vec<(Vec<u32>, Vec<usize>)> = Vec::new();
     for class in order.into_iter().rev() {
         let mut claim = claims.last().map_or_else(|| vec![u32::MAX; seen.len()], |c| c.0.clone());
@@ -66,7 +69,7 @@ pub(crate) fn spans(seen: &[Vec<Vec<u32>>], returned: &[usize]) -> Vec<Vec<Span>
         }
     }
     for &(t, i) in calls.iter().filter(|&&(t, i)| i < returned[t]) {
-        // It returned just before the first time at which this is claimed.
+        // The call returned just before the first time at which its return is known.
         let claimed = claims.partition_point(|(claim, _)| claim[t] <= i as u32);
         spans[t][i].1 = Some((claimed as u32).saturating_sub(1).max(spans[t][i].0));
     }
@@ -98,7 +101,7 @@ fn close(
                 let Some(last) = known[x][s].checked_sub(1) else { continue };
                 let before = known[first[s] + last as usize].clone();
                 for (u, &n) in before.iter().enumerate() {
-                    // A thread knows its own past best.
+                    // A thread knows its own past exactly.
                     let n = if u == own { n.min(i as u32) } else { n };
                     is_changed |= n > known[x][u];
                     known[x][u] = known[x][u].max(n);
@@ -113,8 +116,8 @@ fn close(
 
 /// Sorts the calls into classes that share a time.
 ///
-/// A call must not come after another whose thread's past it does not know in full: that past would
-/// then be claimed to have returned before it.
+/// A call must not come after another call unless it knows the full past of that call's thread:
+/// that past would then be claimed to have returned before it.
 fn sort(known: &[Vec<u32>], calls: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let n = calls.len();
     let mut not_behind = Matrix::empty(n);
@@ -155,11 +158,11 @@ mod tests {
 
     #[test]
     fn a_counter_that_was_seen_orders_calls() {
-        // t1's call saw both of t0's.
+        // The call of t1 saw both calls of t0.
         let seen = [vec![vec![0, 0], vec![0, 0]], vec![vec![2, 0]]];
         let found = spans(&seen, &[2, 1]);
         assert!(is_before(&found, (0, 1), (1, 0)));
-        // It saw one, and the other overlaps.
+        // The call of t1 saw the first call of t0, and overlaps the second.
         let seen = [vec![vec![0, 0], vec![0, 0]], vec![vec![1, 0]]];
         let found = spans(&seen, &[2, 1]);
         assert!(is_before(&found, (0, 0), (1, 0)));
@@ -180,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_a_seen_call_knew_is_known() {
-        // t2 saw t1's call, which saw t0's.
+        // The call of t2 saw the call of t1, which saw the call of t0.
         let seen = [vec![vec![0, 0, 0]], vec![vec![1, 0, 0]], vec![vec![0, 1, 0]]];
         let found = spans(&seen, &[1, 1, 1]);
         assert!(is_before(&found, (0, 0), (1, 0)) && is_before(&found, (0, 0), (2, 0)));
@@ -192,8 +195,9 @@ mod tests {
         assert_eq!(spans(&seen, &[0, 1]), [[(0, None)], [(0, Some(0))]]);
     }
 
-    /// Real executions with random times, in which some reads of counters are late: the resulting
-    /// order is real, contains the order of each thread, and is complete if no read was late.
+    /// Simulates executions with random times, in which some reads of counters are late. The
+    /// resulting order must be contained in the real order, contain the order of each thread, and
+    /// be complete if no read was late.
     #[test]
     fn claims_are_sound_and_complete_where_reads_are_fresh() {
         let mut random = Random::new(1, 0);

@@ -18,7 +18,8 @@ pub struct Call {
 impl fmt::Display for Call {
     /// Writes the call in the text notation of histories, without a return.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In a history without returns these five names would be read as operations of registers.
+        // In a history without returns, these five names would be parsed as operations of
+        // registers.
         let is_taken = matches!(&*self.method, "r" | "w" | "read" | "write" | "rmw");
         if is_plain_word(&self.method) && !is_taken {
             f.write_str(&self.method)?;
@@ -65,7 +66,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// Why a text is not a program.
+/// The reason why a text is not a program.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It is not in the notation of histories.
@@ -139,7 +140,7 @@ impl Program {
     /// This is for grouping: if the order of values matters, the result may have another meaning.
     pub fn shape(&self) -> Program {
         let mut order: Vec<usize> = (0..self.threads.len()).collect();
-        // With many threads there are too many orders, and sorting is good enough.
+        // With many threads there are too many orders, and sorting is sufficient.
         if order.len() > 5 {
             order.sort_by_key(|&t| &self.threads[t]);
             return self.renamed(&order);

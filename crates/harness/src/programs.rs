@@ -6,7 +6,7 @@ use consistory_random::Random;
 use crate::program::{Call, Program};
 use crate::signature::{Domain, Parameter, Signature};
 
-/// Number of times that a program is redrawn because no call changes the object.
+/// Number of times that a program is redrawn if no call changes the object.
 const MAX_REDRAWS: u32 = 16;
 
 /// A sequence of random programs; the same seed yields the same programs on every machine.
@@ -119,7 +119,8 @@ impl Programs {
                 *fresh += 1;
                 parameter.sort.value(*fresh)
             }
-            // One more than were inserted so far: another thread may insert it.
+            // One more than the number of inserted values, because another thread may insert the
+            // next one.
             Domain::Used => parameter.sort.value(1 + random.below(*fresh + 1)),
             Domain::Of(values) => {
                 let at = random.below(values.len() as u32) as usize;
@@ -148,7 +149,7 @@ mod tests {
         assert_ne!(programs.get(5), programs.get(6));
         let other = Programs { seed: 1, ..programs.clone() };
         assert_ne!(programs.get(5), other.get(5));
-        // One complete program, so that a change of the generator is noticed.
+        // A complete program, so that a change of the generator is noticed.
         assert_eq!(
             programs.get(0).to_string(),
             "t0: get(1) remove(0) get(1)\nt1: get(0) put(1,1) get(1)"

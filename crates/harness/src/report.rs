@@ -43,7 +43,7 @@ pub struct Failure {
     pub outcome: Outcome,
     /// The outcome as a history.
     pub history: History,
-    /// Why the outcome is bad.
+    /// The reason why the outcome is bad.
     pub fault: Fault,
     /// Number of bad runs of this program, and number of its runs.
     pub seen: (u64, u64),
@@ -79,7 +79,7 @@ impl Report {
     ///
     /// # Panics
     ///
-    /// With the report otherwise.
+    /// Panics with the report otherwise.
     #[track_caller]
     pub fn assert_consistent(&self) {
         assert!(self.is_clean(), "{self}");
@@ -89,7 +89,7 @@ impl Report {
     ///
     /// # Panics
     ///
-    /// With the report otherwise, and if the outcomes were judged by another model.
+    /// Panics with the report otherwise, and if the outcomes were judged by another model.
     #[track_caller]
     pub fn assert_linearizable(&self) {
         let judged = self.promise.name();
@@ -142,7 +142,7 @@ impl Failure {
         }
     }
 
-    /// Returns the verdict on what happened; `None` if a call panicked.
+    /// Returns the verdict on the outcome; `None` if a call panicked.
     pub fn verdict(&self) -> Option<&Verdict<'static>> {
         match &self.fault {
             Fault::Violation(verdict) => Some(verdict),

@@ -7,10 +7,10 @@ use crate::program::Program;
 ///
 /// [`Campaign`](crate::Campaign) generates the programs, judges the outcomes and shrinks failures.
 pub trait Runner {
-    /// Why a program could not be run.
+    /// The error if a program cannot be run.
     type Error: std::error::Error;
 
-    /// Runs a program so many times, each time on a new object, and returns the different outcomes
+    /// Runs a program `rounds` times, each time on a new object, and returns the different outcomes
     /// with their numbers of runs.
     ///
     /// An outcome may be listed more than once. The order of calls that it claims must be real. It

@@ -2,10 +2,11 @@
 //!
 //! A smaller program counts as failing only after it was observed to fail. The candidates are the
 //! calls that the bad outcome seems to need ([`Judge::core`]), then programs with one thread less,
-//! then with one call less. They take turns, a few runs each, until one fails: failures may be
-//! rare, and it is unknown which candidate can fail at all. That one is shrunk further. If none
-//! fails in twenty times as many runs as the current program needs on average, or the time is over,
-//! the current one is the result. Finally, keys and values are renumbered.
+//! then programs with one call less. They take turns, a few runs each, until one of them fails,
+//! because failures may be rare and it is unknown which candidate can fail at all. The failing
+//! candidate is shrunk further. If none fails in twenty times as many runs as the current program
+//! needs on average, or the time is over, the current program is the result. Finally, keys and
+//! values are renumbered.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,7 @@ fn smaller(program: &Program) -> Vec<Program> {
     smaller
 }
 
-/// Runs candidates in turn until one fails, or as long as it is worthwhile.
+/// Runs candidates in turn until one fails or the limit of runs or time is reached.
 fn first_to_fail<R: Runner>(
     candidates: &[Program],
     (bad_rounds, rounds): (u64, u64),

@@ -1,9 +1,9 @@
 //! The methods that a program may call, their weights, and the sources of their arguments.
 //!
-//! Two rules make programs effective. Keys come from a few, so that threads interfere; and no two
-//! calls insert the same value, so that a returned value shows who inserted it. The kind of each
-//! parameter follows from the specification: a key is the part that a call is confined to (see
-//! `Specification::part`), or has the name of one.
+//! Two rules make programs effective. Keys are chosen from a small set, so that threads interfere;
+//! and no two calls insert the same value, so that a returned value identifies the call that
+//! inserted it. The kind of each parameter follows from the specification: a key is the part that a
+//! call is confined to (see `Specification::part`), or a parameter with the name of such a key.
 
 use consistory_history::Value;
 use consistory_spec::{CallError, Effect, Object};

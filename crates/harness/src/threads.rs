@@ -43,7 +43,7 @@ use crate::runner::Runner;
 /// Number of objects created at a time.
 const OBJECTS_PER_BATCH: u64 = 64;
 
-/// How the start and end of a call are recorded.
+/// The way in which the start and end of a call are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clock {
     /// A counter per thread, which the others read before each call: the recorded order is a
@@ -55,7 +55,7 @@ pub enum Clock {
     Monotonic,
 }
 
-/// Why a program could not be run on threads.
+/// The reason why a program cannot be run on threads.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ThreadError {
     /// The harness has no method for a call.
@@ -65,7 +65,7 @@ pub enum ThreadError {
         call: String,
     },
     /// The arguments of a call do not have the types that its method takes.
-    #[error("{call} has other arguments than its method takes")]
+    #[error("the arguments of {call} do not have the types that its method takes")]
     Arguments {
         /// The call.
         call: String,
@@ -90,7 +90,7 @@ pub(crate) type Perform<T> = Arc<dyn Fn(&T, &[Value]) -> Value + Send + Sync>;
 /// The calls of a thread.
 type Part<T> = Vec<(Perform<T>, Vec<Value>)>;
 
-/// A method in the form that threads call.
+/// A method with its adapter for threads.
 pub(crate) struct Callable<T> {
     pub(crate) name: Box<str>,
     pub(crate) arity: usize,
@@ -198,7 +198,7 @@ impl<T: Send + Sync + 'static> Runner for Pool<T> {
         let threads = calls.len();
         while self.workers.len() < threads {
             let number = self.workers.len();
-            // If there are more threads than cores, scheduling is left to the system.
+            // If there are more threads than cores, the system schedules them.
             let core = self.cores.get(number).copied().filter(|_| threads <= self.cores.len());
             self.workers.push(Worker::start(number, core)?);
         }
@@ -364,8 +364,8 @@ impl<T> Job<T> {
             match self.clock {
                 Clock::Counters => {
                     for (s, counter) in self.counters.iter().enumerate() {
-                        // The returns of earlier runs do not count. A thread that continued after a
-                        // panic may be recorded with more returns than it had.
+                        // The returns of earlier runs are not counted. A thread that continued
+                        // after a panic may be recorded with more returns than it had.
                         let before = round * self.calls[s].len() as u64;
                         let count = counter.0.load(Ordering::Acquire).saturating_sub(before);
                         record.seen.push(if s == own { 0 } else { count as u32 });
@@ -421,7 +421,7 @@ impl<T> Job<T> {
     }
 }
 
-/// Waits so many turns of a loop, about a nanosecond each.
+/// Waits for `turns` turns of a loop, about a nanosecond each.
 fn wait(turns: u32) {
     for turn in 0..turns {
         black_box(turn);
@@ -445,7 +445,7 @@ fn turns(random: &mut QuickRandom, max_magnitude: u64) -> u32 {
 /// Counts equal runs.
 fn count(logs: &[Log], program: &Program) -> Vec<(Outcome, u64)> {
     let rounds = logs.iter().map(|log| log.rounds.len()).min().unwrap_or(0);
-    // Thread by thread, runs with equal observations so far get the same number.
+    // Thread by thread, runs with equal observations so far get equal numbers.
     let mut combined = vec![0u32; rounds];
     let mut parts: Vec<Vec<u32>> = vec![Vec::new()];
     for log in logs {

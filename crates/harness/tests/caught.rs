@@ -1,4 +1,4 @@
-//! Collections that are wrong on purpose are caught and shrunk; those that are right are not.
+//! Deliberately wrong collections are found and shrunk to small programs; correct ones pass.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -9,14 +9,14 @@ use consistory_harness::{Clock, Fault, Harness, Program};
 use consistory_history::Value;
 use consistory_spec::Specification;
 
-/// As long as it may take where cores are busy; it ends with the first failure.
+/// Time limit that is long enough on busy machines; a test ends with the first failure.
 const LONG: Duration = Duration::from_secs(60);
 
 fn shape(text: &str) -> Program {
     text.parse::<Program>().unwrap().shape()
 }
 
-/// A counter that reads, then writes.
+/// A counter whose increment is a read and a write.
 fn racy_counter() -> Harness<AtomicI64> {
     Harness::new(|| AtomicI64::new(0))
         .object("counter")
@@ -76,7 +76,7 @@ fn a_counter_that_reads_then_writes_is_caught() {
     let test = failure.reproduction();
     let program = "        \"t0: incrementAndGet()\\n\\\n        t1: incrementAndGet()\",\n";
     assert!(test.starts_with("#[test]\n") && test.contains(program), "{test}");
-    // The program that the report shows fails again.
+    // The program in the report fails again.
     let again = racy_counter().replay(&failure.program.to_string(), 100_000_000);
     assert_eq!(again.failures.len(), 1, "{again}");
 }
@@ -86,11 +86,11 @@ fn an_update_that_removes_first_is_caught() {
     let report = gaping_map().run(LONG);
     let found = report.failures[0].program.shape();
     let smallest = [
-        // A reader sees the gap,
+        // A reader sees the gap.
         shape("t0: put(0,1) put(0,2)\nt1: get(0)"),
-        // another writer sees it,
+        // Another writer sees it.
         shape("t0: put(0,1) put(0,2)\nt1: put(0,3)"),
-        // or two first ones both see nothing.
+        // Two first writers both find no value.
         shape("t0: put(0,1)\nt1: put(0,2)"),
     ];
     assert!(smallest.contains(&found), "{report}");
@@ -114,7 +114,7 @@ fn a_clock_catches_too() {
 
 #[test]
 fn a_promise_that_is_weaker_is_kept() {
-    // Its length is that of a while ago.
+    // The length is updated late.
     type Stale = (Mutex<VecDeque<i64>>, AtomicI64);
     let stale = || {
         Harness::new(Stale::default)

@@ -1,4 +1,4 @@
-//! What is known about popular collections is found, and nothing where nothing is wrong.
+//! Known defects of popular collections are found, and correct collections pass.
 #![cfg(feature = "collections")]
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use consistory_harness::collections::find;
 use consistory_harness::{Program, Report};
 
-/// Tests some methods of a collection, or all of them, until something is wrong.
+/// Tests some methods of a collection, or all of them, until a failure is found.
 fn test(name: &str, methods: &[&str], time: Duration) -> Report {
     let (mut campaign, mut runner) = find(name).unwrap().build().unwrap();
     campaign.programs.signatures.retain(|s| methods.is_empty() || methods.contains(&&*s.method));
@@ -22,10 +22,10 @@ fn shape(text: &str) -> Program {
 
 #[test]
 fn both_defects_of_the_skip_list_are_found() {
-    // While a value is replaced, a reader finds none.
+    // While a value is being replaced, a reader finds none.
     let gap =
         [shape("t0: set(0,1) set(0,2)\nt1: get(0)"), shape("t0: set(0,1) get(0)\nt1: set(0,2)")];
-    // Two that remove both get the one entry.
+    // Two removals both return the same entry.
     let twice = shape("t0: set(0,1) remove(0)\nt1: remove(0)");
     let are_both_found = |report: &Report| {
         let found: Vec<Program> = report.failures.iter().map(|f| f.program.shape()).collect();

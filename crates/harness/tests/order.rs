@@ -1,4 +1,4 @@
-//! What is recorded about which call came before which was really so.
+//! The recorded order of calls is contained in their real order.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -7,7 +7,7 @@ use consistory_history::{History, Value};
 use consistory_objects::{CallIndex, Calls};
 use consistory_spec::Specification;
 
-/// Hands out tickets from a roll that all share; every order of calls is right for it.
+/// Tickets from one shared counter; every order of calls is correct by this specification.
 struct Tickets;
 
 impl Specification for Tickets {
@@ -20,7 +20,7 @@ impl Specification for Tickets {
     }
 }
 
-/// Reads the two tickets of a call: when it began and when it was about to return.
+/// Returns the two tickets of a call: drawn at its start and just before its return.
 fn tickets(history: &History, calls: &Calls<'_>, place: CallIndex) -> (i64, i64) {
     match calls.returns(place).map(|id| history.value(id)) {
         Some(Value::List(pair)) => match pair[..] {
@@ -31,8 +31,8 @@ fn tickets(history: &History, calls: &Calls<'_>, place: CallIndex) -> (i64, i64)
     }
 }
 
-/// Runs calls that take a ticket at their start and at their end, and compares: a call that is said
-/// to come before another gave back its last ticket before the other drew its first.
+/// Runs calls that draw a ticket at their start and at their end. If a call is recorded as before
+/// another, its last ticket must be less than the first ticket of the other.
 fn check(clock: Clock, threads: usize) {
     let harness = Harness::new(|| AtomicI64::new(0))
         .specification(Tickets)
@@ -63,7 +63,7 @@ fn check(clock: Clock, threads: usize) {
             }
         }
     }
-    // Claiming nothing would be sound as well.
+    // An empty order would be sound as well.
     assert!(ordered > 0, "{clock:?}: nothing was ordered");
 }
 

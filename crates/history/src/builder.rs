@@ -6,7 +6,7 @@ use crate::history::{Action, Call, History, Interval, KeyKind, Names, Status, Tr
 use crate::ids::{CallId, KeyId, SessionId, ValueId};
 use crate::value::{Value, Values};
 
-/// Why a sequence of operations is not a history.
+/// Reasons why a sequence of operations is not a history.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HistoryError {
     /// A transaction is interrupted by another operation of its session, or spans sessions.
@@ -15,7 +15,7 @@ pub enum HistoryError {
         /// The session in which the transaction started.
         session: Box<str>,
     },
-    /// A list starts with a value that is not a list.
+    /// The initial value of a list is not a list.
     #[error("the key {key} is appended to, but its initial value {value} is not a list")]
     ListStartsAsValue {
         /// The key.
@@ -26,6 +26,9 @@ pub enum HistoryError {
     /// There are more operations and keys than ids.
     #[error("a history holds at most 4294967295 operations and keys")]
     TooLarge,
+    /// The caller asked to stop.
+    #[error("it was stopped")]
+    Stopped,
 }
 
 /// A transaction under construction.
@@ -37,9 +40,9 @@ pub struct OpenTransaction(u32);
 pub struct Details {
     /// Whether the operation took effect.
     pub status: Status,
-    /// When the operation ran.
+    /// Time in which the operation ran.
     pub time: Option<Interval>,
-    /// The transaction that the operation belongs to.
+    /// Transaction to which the operation belongs.
     pub transaction: Option<OpenTransaction>,
 }
 
@@ -60,7 +63,7 @@ pub struct HistoryBuilder {
     initial: FxHashMap<KeyId, ValueId>,
     finals: Vec<(KeyId, ValueId)>,
     values: Values,
-    /// Whether a register that holds 0 at some time starts with `null` unless it is set.
+    /// Whether a register that ever contains 0 starts with `null` unless its initial value is set.
     null_is_not_zero: bool,
 }
 
@@ -106,18 +109,20 @@ impl HistoryBuilder {
         CallId::new(self.calls.len() - 1)
     }
 
-    /// Sets a key's initial value; the default is the integer 0, and the empty list for a list.
+    /// Sets a key's initial value. The default is the integer 0 for a register and the empty list
+    /// for a list.
     pub fn set_initial(&mut self, key: KeyId, value: ValueId) {
         self.initial.insert(key, value);
     }
 
-    /// Declares that the source writes `null` for what was never written, so that 0 is a value like
-    /// any other: a register in whose operations 0 occurs starts with `null` unless it is set.
+    /// Declares that the source writes `null` for the value of a key that was never written, so
+    /// that 0 is an ordinary value: a register with 0 in some operation starts with `null` unless
+    /// its initial value is set.
     pub fn null_is_not_zero(&mut self) {
         self.null_is_not_zero = true;
     }
 
-    /// Records the value that a key holds in the end.
+    /// Records the final value of a key.
     pub fn set_final(&mut self, key: KeyId, value: ValueId) {
         self.finals.push((key, value));
     }
@@ -154,13 +159,22 @@ impl HistoryBuilder {
         self.actions.len()
     }
 
-    /// Checks whether nothing was added: no session, no initial value, no operation.
+    /// Checks whether nothing was added: no session, no initial value and no operation.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty() && self.session_names.len() == 0 && self.keys.len() == 0
     }
 
     /// Builds the history.
-    pub fn finish(mut self) -> Result<History, HistoryError> {
+    pub fn finish(self) -> Result<History, HistoryError> {
+        self.finish_while(&mut || true)
+    }
+
+    /// Builds the history; fails with [`HistoryError::Stopped`] as soon as a function, which is
+    /// called again and again, returns `false`.
+    pub fn finish_while(
+        mut self,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<History, HistoryError> {
         if u32::try_from(self.actions.len() + self.keys.len() + 1).is_err() {
             return Err(HistoryError::TooLarge);
         }
@@ -173,10 +187,13 @@ impl HistoryBuilder {
             session_starts[s + 1] += session_starts[s];
         }
         if !self.session_of.is_sorted() {
-            self.group_by_session(&session_starts);
+            self.group_by_session(&session_starts, goes_on)?;
         }
         let key_kinds = self.key_kinds();
         let initial = self.initial_values(&key_kinds)?;
+        if !goes_on() {
+            return Err(HistoryError::Stopped);
+        }
         self.resolve_nulls(&initial);
         let transactions = self.transactions()?;
         Ok(History {
@@ -197,7 +214,7 @@ impl HistoryBuilder {
         })
     }
 
-    /// Determines what the values of each key are; the table is empty if all are registers.
+    /// Determines the kind of each key; the table is empty if all keys are registers.
     fn key_kinds(&self) -> Vec<KeyKind> {
         #[derive(Clone, Copy, Default)]
         struct Seen {
@@ -223,7 +240,8 @@ impl HistoryBuilder {
                 Action::Fence | Action::Call(_) => {}
             }
         }
-        // A key that is only read is what its initial value says, and a list if that is not given.
+        // The kind of a key that is only read follows from its initial value; without one, it may
+        // be a list.
         let may_start_as_list = |key: usize| match self.initial.get(&KeyId::new(key)) {
             None => true,
             Some(&value) => matches!(self.values.get(value), Value::Null | Value::List(_)),
@@ -238,7 +256,7 @@ impl HistoryBuilder {
         if kinds.iter().all(|&kind| kind == KeyKind::Register) { Vec::new() } else { kinds }
     }
 
-    /// Returns the initial value of each key: the one that was set, or else 0, or the empty list.
+    /// Returns the initial value of each key: the value that was set, or else 0, or the empty list.
     ///
     /// A list that was set to `null` starts empty; any other value that is not a list is an error.
     fn initial_values(&mut self, key_kinds: &[KeyKind]) -> Result<Vec<ValueId>, HistoryError> {
@@ -283,7 +301,7 @@ impl HistoryBuilder {
         Ok(initial)
     }
 
-    /// Replaces `null` by the key's initial value wherever a register or list holds it.
+    /// Replaces `null` by the key's initial value in all operations on registers and lists.
     fn resolve_nulls(&mut self, initial: &[ValueId]) {
         let Some(null) = self.values.find(&Value::Null) else { return };
         let resolve = |key: KeyId, value: &mut ValueId| {
@@ -298,7 +316,7 @@ impl HistoryBuilder {
                     resolve(*key, read);
                     resolve(*key, write);
                 }
-                // `null` is a value like any other as an element of a list.
+                // `null` is an ordinary value as an element of a list.
                 Action::Append { .. } | Action::Fence | Action::Call(_) => {}
             }
         }
@@ -307,8 +325,12 @@ impl HistoryBuilder {
         }
     }
 
-    /// Sorts all that is kept per operation by session, stably.
-    fn group_by_session(&mut self, session_starts: &[u32]) {
+    /// Sorts all data per operation by session, stably.
+    fn group_by_session(
+        &mut self,
+        session_starts: &[u32],
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), HistoryError> {
         let mut next = session_starts.to_vec();
         let place: Vec<u32> = self
             .session_of
@@ -319,11 +341,11 @@ impl HistoryBuilder {
                 *slot - 1
             })
             .collect();
-        self.session_of = permuted(&self.session_of, &place);
-        self.actions = permuted(&self.actions, &place);
-        self.statuses = permuted(&self.statuses, &place);
-        self.times = permuted(&self.times, &place);
-        self.transaction_of = permuted(&self.transaction_of, &place);
+        permute(&mut self.session_of, &place, goes_on)?;
+        permute(&mut self.actions, &place, goes_on)?;
+        permute(&mut self.statuses, &place, goes_on)?;
+        permute(&mut self.times, &place, goes_on)?;
+        permute(&mut self.transaction_of, &place, goes_on)
     }
 
     fn transactions(&self) -> Result<Vec<Transaction>, HistoryError> {
@@ -362,13 +384,30 @@ fn extend_sparse<T: Copy + Default + PartialEq>(table: &mut Vec<T>, at: usize, v
     }
 }
 
+/// Entries moved between two questions whether to go on.
+const MOVED_PER_QUESTION: usize = 1 << 17;
+
 /// Moves entry `i` to `place[i]`.
-fn permuted<T: Copy>(table: &[T], place: &[u32]) -> Vec<T> {
-    let mut moved = table.to_vec();
-    for (entry, &at) in table.iter().zip(place) {
-        moved[at as usize] = *entry;
+fn permute<T: Copy>(
+    table: &mut Vec<T>,
+    place: &[u32],
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<(), HistoryError> {
+    if !goes_on() {
+        return Err(HistoryError::Stopped);
     }
-    moved
+    let mut moved = table.clone();
+    for (entries, places) in table.chunks(MOVED_PER_QUESTION).zip(place.chunks(MOVED_PER_QUESTION))
+    {
+        if !goes_on() {
+            return Err(HistoryError::Stopped);
+        }
+        for (entry, &at) in entries.iter().zip(places) {
+            moved[at as usize] = *entry;
+        }
+    }
+    *table = moved;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A digest of a history: SHA-256 of its content.
 //!
-//! Two histories have the same digest exactly if they hold the same sessions, operations, statuses,
-//! times, transactions and initial and final values, in the same order (but for collisions of the
-//! hash). The name of the history and the file that it came from do not count.
+//! Two histories have the same digest if and only if they contain the same sessions, operations,
+//! statuses, times, transactions, and initial and final values, in the same order (except for
+//! collisions of the hash). The name of the history and the file from which it was read do not
+//! count.
 
 use std::fmt::Write;
 
@@ -26,9 +27,9 @@ const BLOCK: usize = 64;
 /// Bytes that are collected before they are hashed.
 const COLLECTED: usize = 64 * BLOCK;
 
-/// SHA-256 (FIPS 180-4) of bytes that come one after the other.
+/// SHA-256 (FIPS 180-4) of bytes that arrive in pieces.
 ///
-/// A digest is made of many pieces of a few bytes, so they are collected first.
+/// A digest is computed from many pieces of a few bytes each, so they are collected first.
 struct Sha256 {
     state: [u32; 8],
     collected: Vec<u8>,
@@ -81,7 +82,7 @@ impl Sha256 {
         self.add(&number.to_le_bytes());
     }
 
-    /// Adds a text and its length, so that it cannot run into what follows.
+    /// Adds a text and its length, so that texts cannot be confused with what follows them.
     fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.add(text.as_bytes());
@@ -144,7 +145,7 @@ struct Hasher<'h> {
     sha: Sha256,
     keys: Renumbered,
     values: Renumbered,
-    /// A value as it is shown.
+    /// Buffer for a value in text notation.
     shown: String,
 }
 
@@ -262,7 +263,7 @@ impl History {
             hasher.sha.number(transaction.ops.end.into());
             hasher.sha.add(letter(transaction.status));
         }
-        // Keys that only initial values mention, by name.
+        // Keys that occur only in initial values, sorted by name.
         let mut rest: Vec<KeyId> =
             self.keys().filter(|key| hasher.keys.numbers[key.index()] == u32::MAX).collect();
         rest.sort_by_key(|&key| self.key_name(key));
@@ -312,7 +313,7 @@ mod tests {
             }
             assert_eq!(pieces.finish(), sha(text), "{length}");
         }
-        // A million times the letter a, as the standard's examples have it.
+        // A million times the letter a, which is an example of the standard.
         assert_eq!(
             sha(&"a".repeat(1_000_000)),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"

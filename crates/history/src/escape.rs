@@ -1,14 +1,14 @@
-//! Escaping names and texts of inputs, so that what a terminal shows is what they are.
+//! Escaping of names and texts of inputs, so that a terminal shows exactly their characters.
 //!
-//! A name may hold a line break that forges a line of output, a control sequence that changes what
-//! was printed before, or a mark that turns the direction of writing. Whoever shows a name of an
+//! A name may contain a line break that forges a line of output, a control sequence that changes
+//! earlier output, or a mark that changes the direction of writing. Code that shows a name of an
 //! input to people passes it through [`escaped`].
 
 use std::borrow::Cow;
 
-/// Checks whether a character does something else in a terminal than to be seen: control characters
-/// of both sets, line and paragraph separators, marks that turn the direction of writing, and
-/// characters that are invisible.
+/// Checks whether a character has an effect in a terminal other than being visible: control
+/// characters of both sets, line and paragraph separators, marks that change the direction of
+/// writing, and invisible characters.
 pub fn is_unruly(c: char) -> bool {
     c.is_control()
         || matches!(

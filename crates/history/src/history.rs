@@ -8,30 +8,30 @@ use rustc_hash::FxHashMap;
 use crate::ids::{CallId, KeyId, OpId, SessionId, TxnId, ValueId};
 use crate::value::{Value, Values, is_plain_word, write_quoted};
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// `r(key,value)`.
     Read {
         /// The key that is read.
         key: KeyId,
-        /// The value that was found.
+        /// The value that the read returned.
         value: ValueId,
     },
     /// `w(key,value)`.
     Write {
         /// The key that is written.
         key: KeyId,
-        /// The value that is put there.
+        /// The value that is written.
         value: ValueId,
     },
     /// `rmw(key,read,write)`: one operation that is a read and a write at once.
     Rmw {
         /// The key that is read and written.
         key: KeyId,
-        /// The value that was found.
+        /// The value that was read.
         read: ValueId,
-        /// The value that is put there.
+        /// The value that is written.
         write: ValueId,
     },
     /// `append(key,value)`: adds a value to the end of the key's list.
@@ -47,15 +47,15 @@ pub enum Action {
     Call(CallId),
 }
 
-/// What the values of a key are.
+/// The kind of values of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyKind {
     /// Writes replace the value, and reads return it.
     Register,
-    /// Appends extend a list, and reads return all of it. A key that is only read counts as a list
-    /// if some read returned one.
+    /// Appends extend a list, and reads return the whole list. A key that is only read counts as a
+    /// list if some read returned one.
     List,
-    /// The history both writes and appends to the key, which no model gives a meaning to.
+    /// The history both writes and appends to the key, for which no model defines a meaning.
     Mixed,
 }
 
@@ -65,30 +65,30 @@ pub enum Status {
     /// It took effect; a transaction was committed.
     #[default]
     Ok,
-    /// It did not take effect and counts for nothing; a transaction was aborted.
+    /// It did not take effect and does not count; a transaction was aborted.
     Fail,
-    /// Its outcome is indeterminate. An indeterminate write or append counts exactly if something
-    /// reads from it; an indeterminate read counts for nothing.
+    /// Its outcome is indeterminate. An indeterminate write or append counts if and only if some
+    /// operation reads from it; an indeterminate read does not count.
     Unknown,
 }
 
-/// When an operation ran, on any one clock.
+/// Time of an operation, by any clock that all operations share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
-    /// When it was invoked.
+    /// Time of the invocation.
     pub start: i64,
-    /// When it returned; `None` if it never did.
+    /// Time of the return; `None` if the operation never returned.
     pub end: Option<i64>,
 }
 
-/// A call of an object's method.
+/// A call of a method of an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
     /// The method's name.
     pub method: Box<str>,
     /// The arguments.
     pub args: Vec<ValueId>,
-    /// The value returned; `None` if none was recorded.
+    /// The returned value; `None` if none was recorded.
     pub returns: Option<ValueId>,
 }
 
@@ -101,7 +101,7 @@ pub struct Transaction {
     pub status: Status,
 }
 
-/// A recorded history: what each session did, in program order.
+/// A recorded history: the operations of each session in program order.
 ///
 /// Invariants: the operations of a session have consecutive ids; a transaction's operations are
 /// consecutive in one session; register operations never hold `null` (it is replaced by the key's
@@ -183,13 +183,13 @@ impl History {
         self.session_of[op.index()]
     }
 
-    /// Returns the place of a recorded operation in its session, counting from 0.
+    /// Returns the position of a recorded operation in its session, counting from 0.
     #[inline]
     pub fn index_in_session(&self, op: OpId) -> u32 {
         op.0 - self.session_starts[self.session_of(op).index()]
     }
 
-    /// Returns the operation at a place of a session.
+    /// Returns the operation at a position of a session.
     #[inline]
     pub fn op_at(&self, session: SessionId, index: u32) -> OpId {
         OpId(self.session_starts[session.index()] + index)
@@ -215,7 +215,7 @@ impl History {
         self.keys.find(name).map(KeyId)
     }
 
-    /// Returns what the values of a key are.
+    /// Returns the kind of values of a key.
     pub fn key_kind(&self, key: KeyId) -> KeyKind {
         self.key_kinds.get(key.index()).copied().unwrap_or(KeyKind::Register)
     }
@@ -257,7 +257,7 @@ impl History {
         self.values.get(id)
     }
 
-    /// Returns what an operation does; an initial write is a write.
+    /// Returns the action of an operation; the action of an initial write is a write.
     #[inline]
     pub fn action(&self, op: OpId) -> Action {
         match self.actions.get(op.index()) {
@@ -274,12 +274,12 @@ impl History {
         &self.calls[id.index()]
     }
 
-    /// Returns an operation's own status, not considering its transaction.
+    /// Returns an operation's own status, regardless of its transaction.
     pub fn own_status(&self, op: OpId) -> Status {
         self.statuses.get(op.index()).copied().unwrap_or_default()
     }
 
-    /// Returns whether an operation took effect, its transaction considered.
+    /// Returns the status of an operation, taking its transaction into account.
     #[inline(never)] // Large and rarely needed in hot loops: callers stay small.
     pub fn status(&self, op: OpId) -> Status {
         let own = self.own_status(op);
@@ -292,7 +292,7 @@ impl History {
         }
     }
 
-    /// Returns the key and value that an operation counts as reading, if it does.
+    /// Returns the key and value that an operation reads, if it counts as a read.
     #[inline]
     pub fn reads(&self, op: OpId) -> Option<(KeyId, ValueId)> {
         match self.action(op) {
@@ -305,8 +305,8 @@ impl History {
         }
     }
 
-    /// Returns the key and value that an operation writes; an indeterminate write counts only if
-    /// something reads from it, one that failed never.
+    /// Returns the key and value that an operation writes. An indeterminate write counts only if
+    /// some operation reads from it; for a failed write, this returns `None`.
     #[inline]
     pub fn writes(&self, op: OpId) -> Option<(KeyId, ValueId)> {
         match self.action(op) {
@@ -319,8 +319,8 @@ impl History {
         }
     }
 
-    /// Returns the key and value of an append; an indeterminate one counts only if something reads
-    /// from it, one that failed never.
+    /// Returns the key and value of an append. An indeterminate append counts only if some
+    /// operation reads from it; for a failed append, this returns `None`.
     #[inline]
     pub fn appends(&self, op: OpId) -> Option<(KeyId, ValueId)> {
         match self.action(op) {
@@ -329,7 +329,7 @@ impl History {
         }
     }
 
-    /// Returns the key that an operation accesses, whatever its status.
+    /// Returns the key that an operation accesses, regardless of its status.
     #[inline]
     pub fn key_of(&self, op: OpId) -> Option<KeyId> {
         match self.action(op) {
@@ -388,10 +388,10 @@ impl History {
         })
     }
 
-    /// Returns the hull of the times of a transaction's operations.
+    /// Returns the smallest interval that contains the times of a transaction's operations.
     ///
-    /// It is `None` if any of them has no recorded time: a smaller interval would claim an order
-    /// that nobody observed. It has no end if any operation has none.
+    /// The result is `None` if any of them has no recorded time, because a smaller interval would
+    /// claim an order that was not observed. It has no end if any operation has none.
     pub fn transaction_time(&self, transaction: &Transaction) -> Option<Interval> {
         let mut hull: Option<Interval> = None;
         for op in transaction.ops.clone() {
@@ -407,7 +407,7 @@ impl History {
         hull
     }
 
-    /// Finds an operation that appends to a list, whatever its status.
+    /// Finds an operation that appends to a list, regardless of its status.
     pub fn first_append(&self) -> Option<OpId> {
         let mut ops = self.ops();
         let is_append = |op: &OpId| matches!(self.action(*op), Action::Append { .. });
@@ -427,25 +427,25 @@ impl History {
             .map(TxnId::new)
     }
 
-    /// Shows an operation's reference: `session:index`, or `init:key`.
+    /// Returns an operation's reference for display: `session:index`, or `init:key`.
     pub fn reference(&self, op: OpId) -> Reference<'_> {
         Reference { history: self, op }
     }
 
-    /// Finds the operation that a reference names.
+    /// Finds the operation with a given reference.
     pub fn find(&self, reference: &str) -> Option<OpId> {
         if let Some(key) = reference.strip_prefix("init:").and_then(|key| self.keys.find(key)) {
             return Some(self.initial_write(KeyId(key)));
         }
         let (session, index) = reference.rsplit_once(':')?;
         let session = SessionId(self.session_names.find(session)?);
-        // One spelling for each operation: no sign, no zeros in front.
+        // Each operation has one spelling: without a sign or leading zeros.
         let is_plain = index == "0" || !index.starts_with(['0', '+']);
         let index: u32 = index.parse().ok().filter(|_| is_plain)?;
         (index < self.session_ops(session).len() as u32).then(|| self.op_at(session, index))
     }
 
-    /// Shows an operation as the text notation has it, without its time and status.
+    /// Returns an operation for display in text notation, without its time and status.
     pub fn show(&self, op: OpId) -> Show<'_> {
         Show { history: self, op }
     }

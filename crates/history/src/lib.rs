@@ -1,4 +1,4 @@
-//! What a history is.
+//! The data model of a history.
 //!
 //! A [`History`] records what a concurrent system did: sessions, each a sequence of operations.
 //! Operations are reads, writes, read-modify-writes and fences of registers, appends to and reads of

@@ -1,11 +1,11 @@
-//! Transactions as calls of one method, and back.
+//! Conversion between transactions and calls of one method.
 //!
-//! Recorders of databases write a transaction as one call, `txn([[append,x,1],[r,x,null]]) =>
-//! [[append,x,1],[r,x,[1]]]`: the argument lists the steps that were asked for, and the return value
-//! the same steps with what each read found. [`transactions_of_calls`] turns such calls into
-//! bracketed transactions, on which isolation levels are defined, and [`calls_of_transactions`]
-//! turns transactions into calls of the object `transactions`, whose linearizability is strict
-//! serializability.
+//! Recorders of databases write a transaction as one call,
+//! `txn([[append,x,1],[r,x,null]]) => [[append,x,1],[r,x,[1]]]`: the argument lists the requested
+//! steps, and the return value lists the same steps with the result of each read.
+//! [`transactions_of_calls`] turns such calls into bracketed transactions, on which isolation levels
+//! are defined. [`calls_of_transactions`] turns transactions into calls of the object
+//! `transactions`, whose linearizability is strict serializability.
 
 use rustc_hash::FxHashMap;
 
@@ -14,20 +14,20 @@ use crate::history::{Action, Call, History, Interval, Status, Transaction};
 use crate::ids::{KeyId, OpId};
 use crate::value::Value;
 
-/// Names under which recorders call a transaction.
+/// Method names under which recorders call a transaction.
 const METHODS: [&str; 2] = ["txn", "transaction"];
 
-/// Why calls are not transactions of reads, writes and appends.
+/// The reason why calls are not transactions of reads, writes and appends.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{op} is not a transaction: {reason}")]
 pub struct NotATransaction {
     /// The operation's reference.
     pub op: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
-/// Checks whether a history consists of calls of `txn` only, one per transaction.
+/// Checks whether a history consists only of calls of `txn`, one per transaction.
 pub fn is_of_transaction_calls(history: &History) -> bool {
     history.has_calls()
         && history.ops().all(|op| match history.action(op) {
@@ -36,11 +36,11 @@ pub fn is_of_transaction_calls(history: &History) -> bool {
         })
 }
 
-/// Builds the history of bracketed transactions that calls of `txn` stand for.
+/// Builds the history of bracketed transactions that calls of `txn` represent.
 ///
 /// Every operation of a transaction has the interval of its call. A call that never returned, or
-/// whose status is unknown, is an indeterminate transaction; the reads of a committed transaction
-/// whose return value was not recorded are left out, since they say nothing.
+/// whose status is unknown, is an indeterminate transaction. Reads of a committed transaction
+/// without a recorded return value are omitted, because they carry no information.
 pub fn transactions_of_calls(history: &History) -> Result<History, NotATransaction> {
     let mut builder = HistoryBuilder::new();
     if let Some(name) = history.name() {
@@ -84,7 +84,8 @@ pub fn transactions_of_calls(history: &History) -> Result<History, NotATransacti
     builder.null_is_not_zero();
     for key in history.keys() {
         let same = builder.key(history.key_name(key));
-        // A key that only a final value mentions has 0 without having been given it.
+        // A key that only a final value mentions has the default initial value 0, which was not
+        // set.
         let initial = history.value(history.initial_value(key)).clone();
         let is_final = history.finals().iter().any(|&(other, _)| other == key);
         if initial != Value::Int(0) || !is_final {
@@ -102,7 +103,7 @@ pub fn transactions_of_calls(history: &History) -> Result<History, NotATransacti
         .map_err(|error| NotATransaction { op: "the history".into(), reason: error.to_string() })
 }
 
-/// Adds a transaction to a session; one of a single operation needs no brackets.
+/// Adds a transaction to a session; a transaction of a single operation needs no brackets.
 fn push_transaction(
     builder: &mut HistoryBuilder,
     session: crate::ids::SessionId,
@@ -151,7 +152,8 @@ impl MicroOperation<'_> {
     }
 }
 
-/// Reads the steps of a transaction; what its reads found is taken from `returned` if it is there.
+/// Reads the steps of a transaction; the results of its reads are taken from `returned`, if
+/// present.
 fn parse_steps<'a>(
     asked: &'a Value,
     returned: Option<&'a Value>,
@@ -198,8 +200,8 @@ fn step<'a>(asked: &'a Value, found: &'a Value) -> Result<MicroOperation<'a>, St
     Ok(MicroOperation { kind, key, value })
 }
 
-/// The values that name keys. A key's name is a text, so the key `1` and the key `"1"` would be
-/// the same one; a history that has both is refused.
+/// Values that name keys. A key's name is a text, so the key `1` and the key `"1"` would be the
+/// same; a history that has both is refused.
 #[derive(Default)]
 struct KeyNames(FxHashMap<KeyId, Value>);
 
@@ -218,13 +220,13 @@ impl KeyNames {
     }
 }
 
-/// Builds the history of calls of `txn` that the transactions of a history stand for, one call per
-/// transaction in the same order; `None` if some operation is not a read, a write or an append, or
-/// if a committed transaction holds an indeterminate write.
+/// Builds the history of calls of `txn` that represents the transactions of a history, one call per
+/// transaction in the same order. Returns `None` if some operation is not a read, a write or an
+/// append, or if a committed transaction contains an indeterminate write.
 ///
 /// A read-modify-write becomes a read and a write. The call's interval is the transaction's. Keys
-/// become texts. The calls' history has the initial values of the keys, with which the object has to
-/// start.
+/// become texts. The resulting history has the initial values of the keys, with which the object
+/// must start.
 pub fn calls_of_transactions(history: &History) -> Option<History> {
     let mut builder = HistoryBuilder::new();
     if let Some(name) = history.name() {
@@ -251,11 +253,11 @@ pub fn calls_of_transactions(history: &History) -> Option<History> {
     builder.finish().ok()
 }
 
-/// Builds the calls of `txn` that a history stands for, with nothing left open: keys are texts, and
-/// reads return the initial value where `null` was recorded for it.
+/// Builds the calls of `txn` that a history represents, in a normal form: keys are texts, and reads
+/// return the initial value where `null` was recorded for it.
 ///
-/// Of a history of transactions these are its [`calls_of_transactions`]. A history of calls keeps
-/// its calls, one by one. Either way the result has the initial values of all keys.
+/// For a history of transactions, the calls are its [`calls_of_transactions`]. A history of calls
+/// keeps its calls, one by one. In both cases the result has the initial values of all keys.
 pub fn transaction_calls(history: &History) -> Result<History, NotATransaction> {
     if !history.has_calls() {
         return calls_of_transactions(history).ok_or_else(|| NotATransaction {
@@ -301,7 +303,8 @@ pub fn transaction_calls(history: &History) -> Result<History, NotATransaction> 
         .map_err(|error| NotATransaction { op: "the history".into(), reason: error.to_string() })
 }
 
-/// Writes the keys of steps as texts, and fills in the initial values that reads found.
+/// Writes the keys of steps as texts, and replaces `null` in reads by the initial value if
+/// `fill_in`.
 fn plain_steps(steps: &Value, transactions: &History, fill_in: bool) -> Value {
     let Value::List(steps) = steps else { return steps.clone() };
     let plain = |step: &Value| {
@@ -328,7 +331,7 @@ fn plain_steps(steps: &Value, transactions: &History, fill_in: bool) -> Value {
     Value::List(steps.iter().map(plain).collect())
 }
 
-/// Returns the steps of a transaction as they were asked for, and as they were found.
+/// Returns the steps of a transaction as requested and as returned.
 fn steps_of(history: &History, transaction: &Transaction) -> Option<(Vec<Value>, Vec<Value>)> {
     let (mut asked, mut found) = (Vec::new(), Vec::new());
     let is_committed = transaction.status == Status::Ok;
@@ -340,7 +343,8 @@ fn steps_of(history: &History, transaction: &Transaction) -> Option<(Vec<Value>,
     };
     for op in transaction.ops.clone().map(OpId) {
         match history.action(op) {
-            // A committed transaction may hold operations that failed, and reads without a result.
+            // A committed transaction may contain operations that failed, and reads without a
+            // result.
             _ if is_committed && history.own_status(op) == Status::Fail => {}
             Action::Read { .. } if is_committed && history.own_status(op) != Status::Ok => {}
             _ if is_committed && history.own_status(op) != Status::Ok => return None,

@@ -1,15 +1,16 @@
-//! Histories without times, for tools that know none.
+//! Histories without times, for tools that do not support them.
 
 use crate::history::{Action, History, Status, Transaction};
 use crate::ids::OpId;
 
 impl History {
-    /// Returns the history without times, and without the statuses that can be done without.
+    /// Returns the history without times and with as few statuses other than ok as possible.
     ///
-    /// What counts for nothing is left out: operations that failed, and reads whose outcome is unknown.
-    /// Writes and appends whose outcome is unknown count as done if they are the last of their session:
-    /// whoever read from one shows that it took effect, and one that nobody read can be ordered after
-    /// everything else, as if it had not. If others follow in its session, it keeps its status.
+    /// Operations that do not count are omitted: operations that failed, and indeterminate reads.
+    /// Indeterminate writes and appends count as successful if they are the last of their session:
+    /// a read from one shows that it took effect, and one that was never read can be ordered after
+    /// everything else, as if it had not taken effect. If other operations follow it in its
+    /// session, it keeps its status.
     pub fn without_times(&self) -> History {
         let is_kept = |op: &OpId| match (self.status(*op), self.action(*op)) {
             (Status::Fail, _) | (Status::Unknown, Action::Read { .. }) => false,
@@ -28,7 +29,7 @@ impl History {
             Status::Unknown if is_settled(ops) => Status::Ok,
             status => status,
         };
-        // The number of kept operations before each operation.
+        // Number of kept operations before each operation.
         let mut kept_before = vec![0];
         let mut statuses = Vec::new();
         for run in self.all_transactions() {

@@ -11,7 +11,7 @@ use crate::ids::ValueId;
 /// A value that is written, read, passed or returned.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Value {
-    /// Nothing; for a register it stands for the key's initial value.
+    /// The absence of a value; in a register it denotes the key's initial value.
     Null,
     /// A truth value.
     Bool(bool),
@@ -24,7 +24,7 @@ pub enum Value {
 }
 
 impl fmt::Display for Value {
-    /// Writes the value as the text notation has it; a text that is not a plain word is quoted.
+    /// Writes the value in text notation; a text that is not a plain word is quoted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Null => f.write_str("null"),
@@ -45,7 +45,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Checks whether `text` can stand without quotes where the text notation expects a value.
+/// Checks whether `text` needs no quotes where the text notation expects a value.
 pub fn is_plain_word(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')
@@ -57,7 +57,8 @@ fn write_word(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if is_plain_word(text) { f.write_str(text) } else { write_quoted(text, f) }
 }
 
-/// Writes `text` in double quotes, escaped as in JSON; whatever a terminal would not show is escaped.
+/// Writes `text` in double quotes, escaped as in JSON; characters that a terminal would not show
+/// are escaped too.
 pub fn write_quoted(text: &str, f: &mut impl fmt::Write) -> fmt::Result {
     f.write_char('"')?;
     for c in text.chars() {
@@ -79,7 +80,7 @@ pub fn write_quoted(text: &str, f: &mut impl fmt::Write) -> fmt::Result {
     f.write_char('"')
 }
 
-/// The values of a history, each held once.
+/// The values of a history, each stored once.
 ///
 /// Small non-negative integers, which nearly every recorder writes, are found by index instead of
 /// by hash.
@@ -90,10 +91,10 @@ pub struct Values {
     small: Vec<u32>,
     /// The other integers.
     far: FxHashMap<i64, ValueId>,
-    /// The latest value with each hash, integers left out. The table alone holds the values, since
-    /// lists can be long.
+    /// Latest value with each hash, except integers. Only the table stores the values, since lists
+    /// can be long.
     others: FxHashMap<u64, ValueId>,
-    /// The value before another one with the same hash.
+    /// For each value, the previous value with the same hash.
     same_hash: FxHashMap<ValueId, ValueId>,
     /// Number of values that are lists.
     lists: u32,
@@ -109,7 +110,7 @@ impl Values {
         self.find_other(&value, hash).unwrap_or_else(|| self.push_other(value, hash))
     }
 
-    /// Interns a copy of a value, which is made only if the value is new.
+    /// Interns a value, which is cloned only if it is new.
     pub fn intern_copy(&mut self, value: &Value) -> ValueId {
         if let Value::Int(i) = *value {
             return self.intern_int(i);
@@ -145,7 +146,8 @@ impl Values {
 
     /// Interns an integer.
     pub fn intern_int(&mut self, i: i64) -> ValueId {
-        // The index may grow only in proportion to the table, so that one huge value costs nothing.
+        // The index may grow only in proportion to the table, so that one huge value does not
+        // enlarge it.
         let bound = 4 * self.table.len() + 1024;
         let Some(at) = usize::try_from(i).ok().filter(|&at| at < bound.max(self.small.len()))
         else {
@@ -154,7 +156,8 @@ impl Values {
         if at >= self.small.len() {
             let size = (at + 1).max(2 * self.small.len());
             self.small.resize(size, 0);
-            // Integers that were interned by hash because the index was too short move into it.
+            // Integers that were interned by hash because the index was too short are moved into
+            // it.
             for (i, id) in &self.far {
                 if let Ok(at) = usize::try_from(*i)
                     && at < size
@@ -170,7 +173,7 @@ impl Values {
         ValueId(self.small[at] - 1)
     }
 
-    /// Finds the id of a value that may not be interned.
+    /// Finds the id of a value, if the value is interned.
     pub fn find(&self, value: &Value) -> Option<ValueId> {
         let Value::Int(i) = value else { return self.find_other(value, hash_of(value)) };
         match usize::try_from(*i).ok().and_then(|at| self.small.get(at)) {

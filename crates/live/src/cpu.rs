@@ -1,23 +1,24 @@
-//! Histories of the processor's memory.
+//! Records histories of the processor's memory.
 //!
-//! Each thread is kept on a core and runs its program with relaxed atomic loads and stores, which
-//! are plain load and store instructions; between any two steps the compiler must not move
-//! anything, and the processor may do what it does. A fence is a full one, a read-modify-write is an
-//! exchange. Nothing is locked, shared or allocated while a program runs: what was read goes to a
-//! buffer of the thread's own, and is handed over when the round is over.
+//! Each thread is pinned to a core and runs its program with relaxed atomic loads and stores, which
+//! compile to plain load and store instructions. The compiler must not reorder any two steps; the
+//! processor may. A fence is a full fence, and a read-modify-write is an exchange. A running
+//! program takes no lock, shares nothing but the variables and allocates nothing: the values read
+//! go to a buffer of the thread, which is handed over after the round.
 //!
 //! ```text
-//!             all arrive            all arrive         all start
-//!   t0: program | clear the memory  | look at all of it | wait a little, run the program |
-//!   t1: program |                   | look at all of it | wait a little, run the program |
+//!             all arrive          all arrive               all start
+//!   t0: program | clear the memory | read the whole memory | wait a little, run the program |
+//!   t1: program |                  | read the whole memory | wait a little, run the program |
 //! ```
 //!
-//! Every thread has looked at the whole memory before it starts: then its reads find it in the
-//! cache, and its writes wait until the others have given theirs up. That is when store buffers
-//! show. Starting takes two barriers in a row, so that a thread that was taken off its core at the
-//! first is back before any starts.
+//! Every thread reads the whole memory before it starts. Its later reads then hit the cache, while
+//! its writes wait until the other caches have given up their copies, which makes store buffers
+//! observable. The start takes two barriers in a row, so that a thread that was descheduled at the
+//! first one is running again before any thread starts.
 //!
-//! The seed decides the programs and how long each thread waits; what the reads find it does not.
+//! The seed determines the programs and how long each thread waits, but not the values that reads
+//! return.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
@@ -29,28 +30,28 @@ use consistory_history::{Action, History, HistoryBuilder};
 
 use crate::program::{Deed, Step, write_program};
 
-/// How to run the processor.
+/// Options of a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CpuOptions {
-    /// How many threads.
+    /// Number of threads.
     pub threads: u32,
-    /// How many operations each of them does in a round.
+    /// Number of operations of each thread in a round.
     pub operations: u32,
-    /// How many variables.
+    /// Number of variables.
     pub variables: u32,
     /// Whether variables share cache lines, instead of having one each.
     pub packed: bool,
     /// The share of reads among reads and writes.
     pub read_share: f64,
-    /// The share of fences.
+    /// Share of fences among all operations.
     pub fence_share: f64,
-    /// The share of read-modify-writes.
+    /// Share of read-modify-writes among all operations.
     pub rmw_share: f64,
-    /// How long a thread waits at most before it starts, in turns of a loop.
+    /// Longest wait of a thread before it starts, in turns of a loop.
     pub skew: u32,
-    /// How many rounds.
+    /// Number of rounds.
     pub rounds: u64,
-    /// What decides the programs.
+    /// Seed of the programs.
     pub seed: u64,
 }
 
@@ -71,63 +72,64 @@ impl Default for CpuOptions {
     }
 }
 
-/// Why nothing can be recorded.
+/// The reason why nothing can be recorded.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum RecordError {
     /// A number is 0 or too large.
     #[error("{what} is {value}, it must be from 1 to {most}")]
     OutOfRange {
-        /// What the number counts.
+        /// The name of the option.
         what: &'static str,
         /// The number.
         value: u64,
-        /// The largest that is possible.
+        /// The largest value that is possible.
         most: u64,
     },
-    /// The shares are not shares, or more than everything.
+    /// A share is not between 0 and 1, or the shares add up to more than 1.
     #[error(
         "the shares of fences and read-modify-writes are {sum} together, they must be at most 1"
     )]
     Shares {
-        /// What they are together.
+        /// The sum of the shares.
         sum: f64,
     },
     /// A thread could not be started.
     #[error("thread {thread} could not be started: {reason}")]
     Thread {
-        /// Its number.
+        /// The number of the thread.
         thread: u32,
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
 }
 
-/// How a recording went.
+/// The result of a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuReport {
-    /// How many histories there were.
+    /// Number of recorded histories.
     pub histories: u64,
-    /// Whether every thread was kept on a core of its own.
+    /// Whether every thread was pinned to its own core.
     pub pinned: bool,
 }
 
-/// As much memory as surely is in no other cache line; some processors fetch two at once.
+/// A value in its own cache line; some processors fetch two lines at once.
 #[repr(align(128))]
 #[derive(Default)]
 struct Line([AtomicU64; WORDS]);
 
 const WORDS: usize = 16;
 
-/// How often the threads of a round wait for each other.
+/// Number of barriers in a round.
 const BARRIERS: u64 = 4;
 
-/// Where threads wait for each other.
+/// A barrier for the threads of a recording.
 #[repr(align(128))]
 #[derive(Default)]
 struct Barrier(AtomicU64);
 
 impl Barrier {
-    /// Waits until `count` have arrived in all; gives up when a stop was asked for.
+    /// Waits until threads have arrived `count` times in total; returns early if a stop was
+    /// requested.
     fn wait(&self, count: u64, stop: &AtomicBool) -> bool {
         self.0.fetch_add(1, Ordering::AcqRel);
         let mut turns = 0u32;
@@ -137,7 +139,7 @@ impl Barrier {
                 if stop.load(Ordering::Relaxed) {
                     return false;
                 }
-                // Where there are more threads than cores, those that are awaited need this one.
+                // If there are more threads than cores, another thread may need this one.
                 std::thread::yield_now();
             }
             std::hint::spin_loop();
@@ -146,7 +148,7 @@ impl Barrier {
     }
 }
 
-/// What the threads of a recording share.
+/// State shared by the threads of a recording.
 struct Machine<'a> {
     options: &'a CpuOptions,
     memory: Vec<Line>,
@@ -154,10 +156,11 @@ struct Machine<'a> {
     stop: AtomicBool,
 }
 
-/// What a thread did in a round: its program, and what each step found.
+/// A thread's program in a round, and the value that each step read.
 type Done = (Vec<Step>, Vec<u64>);
 
-/// Runs rounds and gives the history of each, until all are done or `each` says to stop.
+/// Runs rounds and passes the history of each to `each`, until all are done or `each` returns
+/// `false`.
 pub fn record_cpu(
     options: &CpuOptions,
     mut each: impl FnMut(History) -> bool,
@@ -179,7 +182,7 @@ pub fn record_cpu(
         let mut receivers: Vec<Receiver<Done>> = Vec::new();
         let mut threads = Vec::new();
         for thread in 0..options.threads {
-            // Enough that nobody waits for whoever writes the histories down.
+            // Large enough that threads do not wait for the code that consumes the histories.
             let (sender, receiver) = sync_channel(1024);
             receivers.push(receiver);
             let core = cores.get(thread as usize % cores.len().max(1)).copied();
@@ -205,7 +208,7 @@ pub fn record_cpu(
                 break;
             }
         }
-        // Whoever still waits to hand something over finds nobody there.
+        // A thread that is still waiting to send its results gets an error.
         machine.stop.store(true, Ordering::Relaxed);
         drop(receivers);
         for thread in threads {
@@ -235,7 +238,7 @@ fn validate(options: &CpuOptions) -> Result<(), RecordError> {
 }
 
 impl Machine<'_> {
-    /// Runs a thread's part of every round; says whether it was kept on its core.
+    /// Runs a thread's part of every round. Returns whether the thread was pinned to its core.
     fn work(&self, thread: u32, core: Option<usize>, sender: &SyncSender<Done>) -> bool {
         let is_pinned = core.is_some_and(pin);
         let threads = u64::from(self.options.threads);
@@ -270,7 +273,7 @@ impl Machine<'_> {
             }
             self.run(&steps, &mut found);
             if sender.send((steps, found)).is_err() {
-                // A thread that stops here must not let the others wait for it.
+                // The other threads must not wait for a thread that stops here.
                 self.stop.store(true, Ordering::Relaxed);
                 break;
             }
@@ -282,7 +285,7 @@ impl Machine<'_> {
         self.memory.iter().flat_map(|line| &line.0)
     }
 
-    /// Runs a program; what each step finds goes to the place of the step.
+    /// Runs a program; the value that step `i` reads is stored in `found[i]`.
     fn run(&self, steps: &[Step], found: &mut [u64]) {
         for (step, found) in steps.iter().zip(found) {
             let variable = step.variable as usize;
@@ -303,7 +306,7 @@ impl Machine<'_> {
     }
 }
 
-/// Writes down what the threads of a round did: t0, t1, ... and x0, x1, ...
+/// Builds the history of a round, with sessions t0, t1, ... and keys x0, x1, ...
 fn history(done: &[Done]) -> History {
     let mut builder = HistoryBuilder::new();
     for (thread, (steps, found)) in done.iter().enumerate() {
@@ -314,7 +317,7 @@ fn history(done: &[Done]) -> History {
                 continue;
             }
             let key = builder.key(&format!("x{}", step.variable));
-            // Values are counted in 64 bits, far from the end.
+            // Values are counters of 64 bits and never reach the limits of `i64`.
             let (own, found) = (builder.int(step.value as i64), builder.int(found as i64));
             let action = match step.deed {
                 Deed::Read => Action::Read { key, value: found },

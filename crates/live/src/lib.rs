@@ -1,9 +1,9 @@
-//! Real systems under load, and what they did.
+//! Runs real systems under load and records their histories.
 //!
-//! [`record_cpu`] is the memory of this machine: threads on cores of their own run random programs
-//! of reads, writes, fences and read-modify-writes through real loads and stores, and each round
-//! is a history. [`Jdk`] runs client programs of the JDK's concurrent collections; the campaigns
-//! of `consistory-harness` judge what they do.
+//! [`record_cpu`] tests the memory of this machine: pinned threads run random programs of reads,
+//! writes, fences and read-modify-writes with real loads and stores, and each round is a history.
+//! [`Jdk`] runs client programs on the JDK's concurrent collections; the campaigns of
+//! `consistory-harness` judge their outcomes.
 //!
 //! ```
 //! use consistory_live::{CpuOptions, record_cpu};

@@ -1,7 +1,7 @@
-//! Keeping the threads of another process on cores.
+//! Pins the threads of another process to cores.
 
-/// Keeps threads of another process on a core each, those with the names `prefix0`, `prefix1` and
-/// so on; a thread that cannot be found or kept goes where it likes.
+/// Pins the threads of another process that are named `prefix0`, `prefix1` and so on, each to its
+/// own core. A thread that cannot be found or pinned runs unpinned.
 #[cfg(target_os = "linux")]
 pub(crate) fn pin_named(process: u32, prefix: &str) {
     use rustix::thread::{CpuSet, Pid, sched_setaffinity};
@@ -19,6 +19,6 @@ pub(crate) fn pin_named(process: u32, prefix: &str) {
     }
 }
 
-/// Keeps threads of another process on cores; here that is not possible.
+/// Pins threads of another process; not supported on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn pin_named(_process: u32, _prefix: &str) {}

@@ -1,10 +1,10 @@
-//! Random programs: what each thread of a round is to do, decided by a seed.
+//! Random programs of the threads of a round, determined by a seed.
 
 use consistory_random::Random;
 
 use crate::cpu::CpuOptions;
 
-/// What a step does.
+/// The kind of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Deed {
     Read,
@@ -18,11 +18,11 @@ pub(crate) enum Deed {
 pub(crate) struct Step {
     pub(crate) deed: Deed,
     pub(crate) variable: u32,
-    /// What is written; no other step of the round writes it.
+    /// The value to write; no other step of the round writes it.
     pub(crate) value: u64,
 }
 
-/// Fills `steps` with the program of a thread in a round; returns how long the thread waits before
+/// Fills `steps` with the program of a thread in a round. Returns how long the thread waits before
 /// it starts.
 pub(crate) fn write_program(
     options: &CpuOptions,

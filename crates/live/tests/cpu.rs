@@ -1,4 +1,4 @@
-//! What this machine's memory does is what its model allows.
+//! Histories of this machine's memory satisfy its model.
 
 use consistory_history::{Action, History};
 use consistory_live::{CpuOptions, RecordError, record_cpu};
@@ -18,7 +18,7 @@ fn recorded(options: &CpuOptions) -> Vec<History> {
     histories
 }
 
-/// How often SC is violated depends on the machine and on what else it does; TSO never is.
+/// How often SC is violated depends on the machine and its load; TSO is never violated.
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 fn every_history_is_total_store_order() {

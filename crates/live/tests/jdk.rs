@@ -1,4 +1,4 @@
-//! The collections of the JDK, as they are and as they should be.
+//! The collections of the JDK, and collections that are deliberately wrong.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn campaign(collection: &JdkCollection) -> Campaign {
     Campaign::new(collection.specification(), collection.signatures(&[]).unwrap())
 }
 
-/// Called by one thread, each collection does what its specification says, whatever is called.
+/// Called by one thread, each collection returns what its specification returns.
 #[test]
 fn a_single_thread_finds_what_the_specification_says() {
     let linearizability = ObjectModel::named("linearizability").unwrap();
@@ -54,7 +54,7 @@ fn a_single_thread_finds_what_the_specification_says() {
     }
 }
 
-/// Threads that look first and act afterwards are caught, and little is left of the program.
+/// A check followed by an action is not atomic: the failure is found and shrunk to a small program.
 #[test]
 fn a_broken_collection_is_caught() {
     for clock in [Clock::Counters, Clock::Plain] {
@@ -71,7 +71,7 @@ fn a_broken_collection_is_caught() {
     }
 }
 
-/// What is under one lock is atomic.
+/// Methods that hold one lock are atomic.
 #[test]
 fn a_locked_collection_is_linearizable() {
     for name in ["LinkedBlockingDeque", "ArrayBlockingQueue", "CopyOnWriteArrayList"] {
@@ -95,7 +95,7 @@ fn a_method_that_is_not_there_is_named() {
     let program: Program = "t0: fly(1)".parse().unwrap();
     let error = jdk.run(&program, 1).unwrap_err();
     assert!(matches!(&error, JdkError::Refused { message } if message.contains("fly")), "{error}");
-    // It goes on after that.
+    // The runner can run further programs afterwards.
     let program: Program = "t0: put(1,2) get(1)".parse().unwrap();
     let outcomes = jdk.run(&program, 3).unwrap();
     assert_eq!(outcomes.len(), 1);
@@ -105,7 +105,7 @@ fn a_method_that_is_not_there_is_named() {
     );
 }
 
-/// Returns a folder with a `java` and a `javac` that are shell scripts.
+/// Returns a folder in which `java` and `javac` are shell scripts.
 #[cfg(unix)]
 fn fake(name: &str, java: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;

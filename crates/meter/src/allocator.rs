@@ -1,15 +1,17 @@
 //! The system's allocator, with a count of the bytes that are allocated.
 //!
-//! One counter would be a cache line that all threads write to with every allocation. So each thread
-//! counts for itself, and adds its count to the common one whenever it exceeds a few kilobytes, and when
-//! the thread ends. The sum is right whichever thread frees what another has allocated.
+//! A single counter would be a cache line to which all threads write with every allocation. So each
+//! thread has its own count, and adds it to the common one when it exceeds a few kilobytes and when
+//! the thread ends. The sum is correct even if one thread frees the allocations of another.
 //!
-//! An allocation counts with what the allocator of the GNU C library adds to it: a word, rounded up to
-//! 16 bytes. For the many small allocations of a search this is a third more than was asked for.
+//! An allocation counts with the overhead of the GNU C library's allocator: one word more, rounded
+//! up to 16 bytes. For the many small allocations of a search this is a third more than was
+//! requested.
 //!
-//! What is freed must leave the process too, or the next history starts with the pages of the last one.
-//! [`tame`] makes the C library map every large table by itself, so that it is unmapped when it is freed,
-//! and [`release`] returns free pages among the small allocations. Elsewhere both do nothing.
+//! Freed memory must also be returned to the system, or the next history starts with the pages of
+//! the previous one. [`tame`] makes the C library map every large table separately, so that the
+//! table is unmapped when it is freed, and [`release`] returns free pages among the small
+//! allocations. With other C libraries both do nothing.
 
 #![allow(unsafe_code)]
 
@@ -17,27 +19,27 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The system's allocator, counted.
+/// The system's allocator, with a count of the allocated bytes.
 #[derive(Debug)]
 pub struct CountingAllocator;
 
-/// Number of bytes that a thread counts for itself before it adds them to the common count.
+/// Number of bytes that a thread counts before it adds them to the common count.
 const UNCOUNTED_BYTES: u64 = 16 << 10;
 
 static COUNTED: AtomicI64 = AtomicI64::new(0);
 
 thread_local! {
-    /// The bytes that a thread has not added to the common count yet; negative if it freed more. It is
-    /// never dropped, so that counting needs no look at whether it is still there.
+    /// Bytes that a thread has not yet added to the common count; negative if it freed more. The
+    /// cell is never dropped, so counting need not check whether it still exists.
     static PENDING: Cell<i64> = const { Cell::new(UNKNOWN_THREAD) };
     static AT_END: AtEnd = const { AtEnd };
 }
 
-/// In place of a count, for a thread that has counted nothing yet or is ending: large enough that the
-/// first allocation goes to [`add_to_common`].
+/// Value of the count of a thread that has counted nothing yet or is ending. It is so large that
+/// the first allocation calls [`add_to_common`].
 const UNKNOWN_THREAD: i64 = i64::MAX / 2;
 
-/// Adds what a thread has counted when it ends.
+/// Adds a thread's count to the common one when the thread ends.
 struct AtEnd;
 
 impl Drop for AtEnd {
@@ -49,8 +51,8 @@ impl Drop for AtEnd {
     }
 }
 
-/// Returns how many bytes are allocated; 0 in a program without [`CountingAllocator`]. Up to 16 KiB of each
-/// other thread are not in it.
+/// Returns the number of allocated bytes; 0 in a program without [`CountingAllocator`]. Up to 16
+/// KiB of every other thread are missing from it.
 pub fn allocated() -> u64 {
     let pending = match PENDING.get() {
         UNKNOWN_THREAD => 0,
@@ -69,14 +71,14 @@ fn add(bytes: i64) {
     }
 }
 
-/// Counts bytes that make a thread's own count too large, that are the first of the thread, or that come
-/// after its end.
+/// Adds bytes to the common count: if they make the thread's own count too large, if they are the
+/// first of the thread, or if they come after its end.
 #[cold]
 fn add_to_common(bytes: i64) {
     match PENDING.get() {
         UNKNOWN_THREAD => {
             COUNTED.fetch_add(bytes, Ordering::Relaxed);
-            // A thread that is ending counts no more for itself.
+            // A thread that is ending has no count of its own any more.
             if AT_END.try_with(|_| ()).is_ok() {
                 PENDING.set(0);
             }
@@ -88,7 +90,8 @@ fn add_to_common(bytes: i64) {
     }
 }
 
-/// Returns the bytes that an allocation takes that there is, so far fewer than `isize::MAX`.
+/// Returns the bytes that an existing allocation takes; an allocation has fewer than `isize::MAX`
+/// bytes.
 #[inline]
 fn taken(bytes: usize) -> i64 {
     const WORD: i64 = size_of::<usize>() as i64;
@@ -99,10 +102,10 @@ fn taken(bytes: usize) -> i64 {
 mod library {
     use std::ffi::c_int;
 
-    /// Smallest size of an allocation that is mapped by itself. Mapping costs one page fault for every
-    /// page, which is little beside the work that fills so large a table.
+    /// Smallest size of an allocation that is mapped separately. Mapping costs one page fault per
+    /// page, which is little compared with the work that fills such a large table.
     const MAPPED_BYTES: c_int = 1 << 20;
-    /// Largest number of arenas, in each of which free pages can be left over.
+    /// Largest number of arenas, each of which can retain free pages.
     const MAX_ARENAS: c_int = 4;
 
     const M_MMAP_THRESHOLD: c_int = -3;
@@ -114,7 +117,8 @@ mod library {
     }
 
     pub(super) fn tame() {
-        // SAFETY: the C library documents both parameters, and takes any value of them at any time.
+        // SAFETY: the C library documents both parameters, and accepts any value of them at any
+        // time.
         unsafe {
             mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
             mallopt(M_ARENA_MAX, MAX_ARENAS);
@@ -122,7 +126,7 @@ mod library {
     }
 
     pub(super) fn release() {
-        // SAFETY: it may be called by any thread at any time.
+        // SAFETY: any thread may call the function at any time.
         unsafe { malloc_trim(0) };
     }
 }
@@ -133,8 +137,8 @@ mod library {
     pub(super) fn release() {}
 }
 
-/// Makes the system's allocator return large tables to the system when they are freed; for the start of
-/// a program that has memory limits.
+/// Makes the system's allocator return large tables to the system when they are freed. To be called
+/// at the start of a program that has memory limits.
 pub fn tame() {
     library::tame();
 }
@@ -148,7 +152,7 @@ pub(crate) fn release() {
 // nothing and cannot panic.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller fulfils the contract of `alloc`.
         let found = unsafe { System.alloc(layout) };
         if !found.is_null() {
             add(taken(layout.size()));
@@ -157,7 +161,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        // SAFETY: the caller fulfils the contract of `alloc_zeroed`.
         let found = unsafe { System.alloc_zeroed(layout) };
         if !found.is_null() {
             add(taken(layout.size()));
@@ -166,8 +170,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `dealloc`, and what was allocated here was
-        // allocated by the system's allocator.
+        // SAFETY: the caller fulfils the contract of `dealloc`, and every allocation of this
+        // allocator was made by the system's allocator.
         unsafe { System.dealloc(at, layout) };
         add(-taken(layout.size()));
     }

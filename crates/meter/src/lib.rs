@@ -1,8 +1,8 @@
-//! What this process uses, measured: bytes that are allocated, and processor time.
+//! Measures the resources that this process uses: allocated bytes and processor time.
 //!
-//! Deciders account for their tables, which is exact where it is done and says nothing of the rest:
-//! texts, indexes, whatever a library keeps. A program that installs [`CountingAllocator`] knows the sum,
-//! and [`ProcessMeter`] tells it to budgets ([`consistory_verdict::Meter`]).
+//! Deciders account for their own tables exactly, but not for the rest: texts, indexes, and the
+//! memory of libraries. A program that installs [`CountingAllocator`] knows the sum, and
+//! [`ProcessMeter`] provides it to budgets ([`consistory_verdict::Meter`]).
 //!
 //! ```
 //! #[global_allocator]
@@ -25,28 +25,29 @@ use consistory_verdict::Meter;
 
 pub use allocator::{CountingAllocator, allocated, tame};
 
-/// Measures this process, from the bytes that were allocated when it was made.
+/// Measures this process, relative to the bytes that were allocated when the meter was built.
 ///
-/// When it is asked for the bytes and finds many more pages in memory than are in use, it returns the
-/// free ones to the system: what one history has freed is not left over while the next one is judged.
+/// A query for the allocated bytes returns free pages to the system if many more pages are in
+/// memory than are in use, so that memory freed for one history does not remain while the next one
+/// is judged.
 #[derive(Debug)]
 pub struct ProcessMeter {
     baseline: u64,
-    /// Anonymous memory when the meter was made.
+    /// Resident anonymous memory when the meter was built.
     resident_baseline: u64,
-    /// When the pages in memory are looked at next.
+    /// Time of the next inspection of the pages in memory.
     next_look: Mutex<Instant>,
 }
 
-/// Time between two looks at the pages in memory.
+/// Time between two inspections of the pages in memory.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Returning pages may take one in so many parts of the time.
+/// Returning pages may take at most one part in this many of the time.
 const MAX_RELEASE_SHARE: u32 = 20;
-/// Bytes in memory beyond those in use that are not worth returning.
+/// Largest number of resident bytes beyond those in use that are not worth returning.
 const MAX_LEFT_OVER: u64 = 4 << 20;
 
 impl ProcessMeter {
-    /// Builds a meter; what is allocated already does not count.
+    /// Builds a meter; bytes that are already allocated do not count.
     pub fn new() -> Self {
         ProcessMeter {
             baseline: allocated(),
@@ -55,9 +56,9 @@ impl ProcessMeter {
         }
     }
 
-    /// Returns free pages to the system if there are many, unless that was done a moment ago.
+    /// Returns free pages to the system if there are many, unless this was done a moment ago.
     fn release_pages(&self, in_use: u64) {
-        // Another thread that is here already does the same.
+        // Another thread is already doing the same.
         let Ok(mut next_look) = self.next_look.try_lock() else { return };
         let now = Instant::now();
         if now < *next_look {
@@ -66,7 +67,7 @@ impl ProcessMeter {
         *next_look = now + LOOK_EVERY;
         let resident = processor::resident().unwrap_or(0).saturating_sub(self.resident_baseline);
         if resident > in_use + in_use / 16 + MAX_LEFT_OVER {
-            // Work counts, not the time for which a loaded machine keeps this thread waiting.
+            // Only work counts, not the time for which this thread waits on a loaded machine.
             let started = processor::of_thread();
             allocator::release();
             let work = processor::of_thread().zip(started).map(|(end, start)| end - start);

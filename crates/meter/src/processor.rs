@@ -1,11 +1,11 @@
-//! Processor time, by the clocks of the system, and memory, as Linux tells it in `/proc`.
+//! Processor time, by the clocks of the system, and resident memory, from `/proc` on Linux.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Returns the processor time of all threads of this process, those that have ended included.
+/// Returns the processor time of all threads of this process, including those that have ended.
 pub(crate) fn of_process() -> Option<Duration> {
     duration(clock_gettime(ClockId::ProcessCPUTime))
 }
@@ -15,7 +15,7 @@ pub(crate) fn of_thread() -> Option<Duration> {
     duration(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// Converts a reading of a clock; a clock that the system lacks reads zero.
+/// Converts a reading of a clock; an unavailable clock reads zero.
 fn duration(time: Timespec) -> Option<Duration> {
     let seconds = u64::try_from(time.tv_sec).ok()?;
     let nanos = u32::try_from(time.tv_nsec).ok()?;
@@ -24,7 +24,7 @@ fn duration(time: Timespec) -> Option<Duration> {
 
 /// Returns the bytes of anonymous memory that are resident.
 pub(crate) fn resident() -> Option<u64> {
-    /// Size of a page on most machines; where pages are larger, less is found than there is.
+    /// Page size of most machines; on machines with larger pages, the result is too small.
     const PAGE_BYTES: u64 = 4096;
     let text = fs::read_to_string("/proc/self/statm").ok()?;
     let mut fields = text.split_ascii_whitespace().skip(1).map(str::parse);

@@ -1,4 +1,4 @@
-//! The bytes that threads count for themselves are not lost when they end.
+//! Bytes that threads count for themselves are not lost when the threads end.
 
 #[global_allocator]
 static ALLOCATOR: consistory_meter::CountingAllocator = consistory_meter::CountingAllocator;
@@ -9,11 +9,11 @@ fn allocated() -> i64 {
 
 #[test]
 fn nothing_is_lost_when_threads_end() {
-    // What a few threads that still run have not added yet, and what the test program allocates itself.
+    // Bytes that running threads have not added yet, and allocations of the test program itself.
     const TOLERANCE: i64 = 128 << 10;
     let before = allocated();
     for _ in 0..2000 {
-        // Allocated by one thread, freed by another.
+        // The table is allocated by one thread and freed by another.
         let table = std::thread::spawn(|| vec![1_u8; 5000]).join().unwrap();
         assert_eq!(table.len(), 5000);
     }

@@ -1,18 +1,18 @@
-//! The assembler for AArch64, the procedure call standard of Linux.
+//! An assembler for AArch64, with the procedure call standard of Linux.
 //!
-//! `x0` points to the pointers and `x1` to the registers. The accumulator is `x16`, the index
-//! `x17`, and `x8`, `x15` and `x14` are for operands. Pointers are in `x2` to `x7`, the first five
-//! registers of the test in `x9` to `x13`, the others stay in their array. All of these are the
-//! caller's to save, so nothing needs to be saved.
+//! `x0` points to the array of pointers and `x1` to the array of registers. The accumulator is
+//! `x16` and the index `x17`; `x8`, `x15` and `x14` hold operands. Pointers are in `x2` to `x7`,
+//! and the first five registers of the test in `x9` to `x13`; its other registers stay in their
+//! array. The caller saves all of these registers, so the code saves none.
 //!
-//! A read-modify-write is a loop of exclusive accesses between two full barriers: it is ordered
-//! with everything, as the models have it.
+//! A read-modify-write is a loop of exclusive accesses between two full barriers. So it is ordered
+//! with all other accesses, as in the models.
 
 use consistory_litmus::{Fence, Operator};
 
 use crate::lower::{MemoryOperand, Target};
 
-/// A machine register's number.
+/// The number of a machine register.
 type Register = u32;
 
 const ACCUMULATOR: Register = 16;
@@ -25,7 +25,7 @@ const STACK: Register = 31;
 const POINTERS: [Register; 6] = [2, 3, 4, 5, 6, 7];
 const HOMES: [Register; 5] = [9, 10, 11, 12, 13];
 
-/// Code for AArch64.
+/// Machine code for AArch64, under construction.
 pub(crate) struct Aarch64 {
     words: Vec<u32>,
 }
@@ -54,7 +54,7 @@ impl Aarch64 {
         self.three(0xaa00_0000, to, ZERO, from);
     }
 
-    /// An instruction `to, left, right` on machine registers.
+    /// Emits an instruction `to, left, right` on machine registers.
     fn three(&mut self, operation: u32, to: Register, left: Register, right: Register) {
         self.emit(operation | right << 16 | left << 5 | to);
     }
@@ -80,7 +80,8 @@ impl Aarch64 {
         self.emit(0xf841_0400 | STACK << 5 | to);
     }
 
-    /// Leaves the address of an access in the index register: exclusive accesses take no index.
+    /// Computes the address of an access into the index register, since exclusive accesses take no
+    /// index.
     fn address(&mut self, operand: MemoryOperand) {
         match operand {
             MemoryOperand::Indexed(at) => self.three(0x8b00_0000, INDEX, POINTERS[at], INDEX),
@@ -88,8 +89,8 @@ impl Aarch64 {
         }
     }
 
-    /// A read-modify-write; `update` leaves what is to be written in `x8`, given the value read in
-    /// `x15`, and may jump out of the loop by the number of words that it is told.
+    /// Emits a read-modify-write. `update` must leave the value to write in `x8`, given the value
+    /// read in `x15`. It may branch out of the loop, over the store and its test.
     fn atomically(&mut self, operand: MemoryOperand, update: impl FnOnce(&mut Self)) {
         self.address(operand);
         self.fence(&Fence::Full);
@@ -128,7 +129,7 @@ impl Target for Aarch64 {
     }
 
     fn constant(&mut self, value: i64) {
-        // movz, then movk for each further part that is not 0.
+        // movz, then movk for each other part that is not 0.
         let part = |at: u32| (value as u64 >> (16 * at)) as u32 & 0xffff;
         self.emit(0xd280_0000 | part(0) << 5 | ACCUMULATOR);
         for at in 1..4 {
@@ -182,7 +183,7 @@ impl Target for Aarch64 {
     }
 
     fn index(&mut self) {
-        // eor x17, x16, x16: on this architecture it keeps the dependency
+        // eor x17, x16, x16: AArch64 preserves this dependency.
         self.three(0xca00_0000, INDEX, ACCUMULATOR, ACCUMULATOR);
     }
 
@@ -248,7 +249,7 @@ impl Target for Aarch64 {
     }
 
     fn jump(&mut self) -> usize {
-        // cbnz x16 over a distance that is not known yet
+        // cbnz x16; `land` fills in the distance.
         self.emit(0xb500_0000 | ACCUMULATOR);
         self.words.len() - 1
     }

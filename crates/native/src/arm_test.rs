@@ -1,19 +1,20 @@
-//! From a test of AArch64 to machine code that has the test's own accesses.
+//! Compiles a test of AArch64 to machine code that has the test's own accesses.
 //!
 //! Each load, store, exclusive access, atomic instruction and barrier of the test becomes the
-//! instruction of that kind, width and order. What lies between, computations and branches, is
-//! computed in registers from the same values, so that dependencies stay what they are: a choice
-//! is a `csel`, flags come from `adds`, `subs` or `ands`, and a branch is a branch.
+//! instruction of that kind, width and order. The computations and branches between them are
+//! computed in registers from the same values, so that dependencies are preserved: a choice is a
+//! `csel`, flags come from `adds`, `subs` or `ands`, and a branch is a branch.
 //!
-//! `x0` points to the pointers and `x1` to the registers, as for programs. Registers of the test
-//! that hold addresses at first get the addresses of the run's cells. The first registers of the
-//! test are in `x2` to `x7` and `x9` to `x13`, the others stay in their array. Expressions are
-//! computed in `x14` to `x17` and `x8`. All of these are the caller's to save.
+//! `x0` points to the array of pointers and `x1` to the array of registers, as for programs.
+//! Registers of the test that initially hold addresses get the addresses of the run's cells. The
+//! first registers of the test are in `x2` to `x7` and `x9` to `x13`; its other registers stay in
+//! their array. Expressions are computed in `x14` to `x17` and `x8`. The caller saves all of these
+//! registers.
 //!
-//! No access leaves its cell. An address that is a location of the test whatever happens is used as
-//! it is. One that is computed is compared with the addresses of all cells first, and the thread
-//! ends if it is none of them. The branch that this takes orders nothing that the dependency of the
-//! access on its address does not order: the access itself, and later writes.
+//! No access leaves its cell. An address that is always the same location of the test is used
+//! directly. A computed address is first compared with the addresses of all cells, and the thread
+//! ends if it equals none of them. This additional branch orders only accesses that the address
+//! dependency orders as well: the access itself, and later writes.
 
 use consistory_litmus::operations::{
     Binary, Code, Declared, Expr, Fetch, Op, Register as TestRegister, Tags, Unary, Update,
@@ -21,13 +22,13 @@ use consistory_litmus::operations::{
 };
 use consistory_litmus::{IsaTest, Language, ThreadId};
 
-/// A machine register's number.
+/// The number of a machine register.
 type Register = u32;
 
 const POINTERS: Register = 0;
 const VALUES: Register = 1;
 const HOMES: [Register; 11] = [2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13];
-/// Registers for expressions. The first four are two neighbouring pairs, for `casp`.
+/// Registers for expressions. The first four are two pairs of consecutive registers, for `casp`.
 const SCRATCH: [Register; 5] = [14, 15, 16, 17, 8];
 const ZERO: Register = 31;
 
@@ -36,20 +37,20 @@ const ZERO: Register = 31;
 pub struct Needs {
     /// Atomic instructions (LSE).
     pub atomics: bool,
-    /// Loads that acquire with the weaker order (`LDAPR`, RCPC).
+    /// Load-acquire instructions with the weaker order (`LDAPR`, RCPC).
     pub weak_acquire: bool,
 }
 
 /// The machine code of a thread of a test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadCode {
-    /// The instructions: a function of pointers to the test's locations, and of registers.
+    /// The instructions: a function of the pointers to the test's locations and of the registers.
     pub bytes: Vec<u8>,
-    /// What the processor must have.
+    /// The extensions that the processor must have.
     pub needs: Needs,
 }
 
-/// Builds the machine code of a thread of a test of AArch64, or says what stands against it.
+/// Builds the machine code of a thread of a test of AArch64, or returns the reason why it has none.
 pub fn assemble_test(test: &IsaTest, thread: ThreadId) -> Result<ThreadCode, String> {
     if test.language != Language::AArch64 {
         return Err(format!("this is a test of {}", test.language.as_str()));
@@ -95,7 +96,7 @@ pub fn assemble_test(test: &IsaTest, thread: ThreadId) -> Result<ThreadCode, Str
     for (place, target) in jumps {
         let goal = starts.get(target).copied().unwrap_or(end);
         let distance = (goal - place) as u32;
-        // An unconditional branch has 26 bits for the distance, `cbnz` has 19.
+        // An unconditional branch has 26 bits for its distance, `cbnz` has 19.
         emitter.words[place] |= match emitter.words[place] >> 26 {
             0b00_0101 => distance & 0x3ff_ffff,
             _ => (distance & 0x7_ffff) << 5,
@@ -120,7 +121,7 @@ fn size(bytes: u8) -> u32 {
     bytes.trailing_zeros() << 30
 }
 
-/// Returns for each register its value, if it never changes.
+/// Returns the value of each register that never changes.
 fn fixed(instructions: &[Vec<Op>], initial: &[i64]) -> Vec<Option<i64>> {
     let mut fixed: Vec<Option<i64>> = initial.iter().map(|&value| Some(value)).collect();
     let mut forget = |register: TestRegister| fixed[usize::from(register)] = None;
@@ -139,10 +140,10 @@ fn fixed(instructions: &[Vec<Op>], initial: &[i64]) -> Vec<Option<i64>> {
 
 struct Emitter<'t> {
     code: &'t Code,
-    /// Values of the registers that never change.
+    /// The values of registers that never change.
     fixed: Vec<Option<i64>>,
     words: Vec<u32>,
-    /// Branches to the end of the thread.
+    /// Positions of the branches to the end of the thread.
     exits: Vec<usize>,
     needs: Needs,
 }
@@ -166,7 +167,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// An instruction `to, left, right` on machine registers.
+    /// Emits an instruction `to, left, right` on machine registers.
     fn three(&mut self, operation: u32, to: Register, left: Register, right: Register) {
         self.emit(operation | right << 16 | left << 5 | to);
     }
@@ -175,7 +176,7 @@ impl Emitter<'_> {
         self.three(0xaa00_0000, to, ZERO, from);
     }
 
-    /// Puts a number into a register, or the address of this run's cell of a location.
+    /// Puts a number, or the address of this run's cell of a location, into a register.
     fn constant(&mut self, to: Register, value: i64) -> Result<(), String> {
         if let Some((location, offset)) = self.code.locate(value) {
             let Declared { name, is_array, .. } = &self.code.locations[location];
@@ -215,13 +216,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves 1 in a register if the flags satisfy a condition, else 0.
+    /// Sets a register to 1 if the flags satisfy a condition, else to 0.
     fn condition(&mut self, to: Register, condition: u32) {
         // csinc to, xzr, xzr with the opposite condition
         self.emit(0x9a9f_07e0 | (condition ^ 1) << 12 | to);
     }
 
-    /// Computes an expression into `SCRATCH[at]`; those after it are free.
+    /// Computes an expression into `SCRATCH[at]`, and may use the scratch registers after it.
     fn evaluate(&mut self, at: usize, expression: &Expr) -> Result<(), String> {
         let Some(&to) = SCRATCH.get(at) else {
             return Err("an expression is nested too deeply".to_owned());
@@ -274,7 +275,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Leaves in the first scratch register the address of an access to so many bytes.
+    /// Computes the address of an access of `bytes` bytes into the first scratch register.
     fn address(&mut self, address: &Expr, bytes: u8) -> Result<(), String> {
         if bytes > 8 {
             return Err("accesses to more than eight bytes are not run".to_owned());
@@ -390,7 +391,8 @@ impl Emitter<'_> {
         tags & self.code.tag(name) != 0
     }
 
-    /// The operations of one instruction; `jump` is told of branches and where they go.
+    /// Emits the operations of one instruction; `jump` is called with the position and target of
+    /// each branch.
     fn instruction(
         &mut self,
         ops: &[Op],
@@ -492,7 +494,7 @@ impl Emitter<'_> {
                 self.copy(base, first);
                 self.get(SCRATCH[0], into[0])?;
                 self.get(SCRATCH[1], into[1])?;
-                // The last two values are computed where nothing is left for what is nested in them.
+                // No scratch registers are left for nested expressions in the last two values.
                 for (at, value) in new.iter().enumerate() {
                     match value {
                         Expr::Const(value) => self.constant(SCRATCH[2 + at], *value)?,
@@ -574,7 +576,8 @@ impl Emitter<'_> {
                 self.evaluate(1, value)?;
                 let order = u32::from(acquire) << 23 | u32::from(release) << 22;
                 let word = 0x3820_0000 | size(width.bytes) | order | operation << 12;
-                // Without a result the register is the zero register, which has no acquire.
+                // Without a result, the target is the zero register, and such an instruction does
+                // not acquire.
                 let result = if into.is_some() { old } else { ZERO };
                 self.emit(word | operand << 16 | base << 5 | result);
             }
@@ -586,7 +589,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Two loads of one instruction: `ldp`, `ldxp` or `ldaxp`.
+    /// Emits two loads of one instruction: `ldp`, `ldxp` or `ldaxp`.
     fn load_pair(&mut self, one: &Op, two: &Op) -> Result<(), String> {
         let (
             Op::Load { into, address, width, tags, exclusive, .. },
@@ -615,7 +618,7 @@ impl Emitter<'_> {
         self.set(*other, second)
     }
 
-    /// Two stores of one instruction: `stp`.
+    /// Emits two stores of one instruction: `stp`.
     fn store_pair(&mut self, one: &Op, two: &Op) -> Result<(), String> {
         let (Op::Store { address, value, bytes, tags }, Op::Store { value: other, .. }) =
             (one, two)

@@ -1,8 +1,8 @@
 //! Machine code in memory, and the call into it.
 //!
-//! This is the one module with `unsafe`. What makes it sound: the bytes come from this crate's
-//! assemblers, whose code reads and writes nothing but the cells and registers that a call hands
-//! over (and its own stack), and returns; [`Code::call`] checks that it hands over enough of them.
+//! This is the only module with `unsafe`. It is sound because the bytes come from this crate's
+//! assemblers: their code reads and writes only the cells and registers that a call passes and its
+//! own stack, and it returns. [`Code::call`] checks that a call passes enough cells and registers.
 
 #![allow(unsafe_code)]
 
@@ -18,8 +18,8 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Puts code that was assembled for this processor into executable memory; it expects so many
-    /// cells and registers.
+    /// Puts code that was assembled for this processor into executable memory. Its calls must pass
+    /// `cells` cells and `registers` registers.
     pub(crate) fn new(bytes: &[u8], cells: usize, registers: usize) -> io::Result<Code> {
         Ok(Code { pages: pages::Pages::new(bytes)?, cells, registers })
     }
@@ -56,7 +56,7 @@ mod pages {
         length: usize,
     }
 
-    // SAFETY: after `new` nobody writes to the pages, so threads can share them.
+    // SAFETY: `Pages` is immutable after `new`, so threads can share it.
     unsafe impl Send for Pages {}
     // SAFETY: as above.
     unsafe impl Sync for Pages {}
@@ -75,8 +75,8 @@ mod pages {
             };
             let start = NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
             let pages = Pages { start, length };
-            // SAFETY: the mapping is ours alone, writable and at least as long as the bytes; after
-            // that it is read and executed only, and no reference to it exists.
+            // SAFETY: nothing else uses the mapping, which is writable and at least as long as the
+            // bytes. From then on it is only read and executed, and no reference to it exists.
             unsafe {
                 start.as_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
                 mprotect(start.as_ptr(), length, MprotectFlags::READ | MprotectFlags::EXEC)?;
@@ -89,11 +89,11 @@ mod pages {
             self.start.as_ptr()
         }
 
-        /// Makes what was written visible to the fetching of instructions, where that is not so
-        /// by itself.
+        /// Makes written code visible to instruction fetches, on processors that do not do so
+        /// themselves.
         #[cfg(target_arch = "aarch64")]
         fn synchronize(&self) {
-            // The smallest line that any such processor has.
+            // The smallest cache line that any such processor has.
             const LINE: usize = 16;
             let lines = (self.start.as_ptr() as usize..).step_by(LINE);
             let lines = || lines.clone().take(self.length.div_ceil(LINE));
@@ -116,8 +116,8 @@ mod pages {
 
     impl Drop for Pages {
         fn drop(&mut self) {
-            // SAFETY: this is the mapping that `new` made, and nobody holds a pointer into it. If
-            // it can't be unmapped it stays, which harms nobody.
+            // SAFETY: this is the mapping that `new` made, and no pointer into it is left. If it
+            // cannot be unmapped, it stays, which does no harm.
             unsafe {
                 let _ = munmap(self.start.as_ptr(), self.length);
             }
@@ -130,7 +130,7 @@ mod pages {
     use std::ffi::c_void;
     use std::io;
 
-    /// Executable memory, which this system does not have for us.
+    /// Executable memory, which is not supported on this system.
     #[derive(Debug)]
     pub(super) enum Pages {}
 

@@ -1,4 +1,4 @@
-//! Where the cells of a batch are, and how its threads start: chosen anew for each batch.
+//! Memory layout and timing of a batch of runs, chosen anew for each batch.
 
 use std::sync::atomic::AtomicI64;
 
@@ -12,19 +12,19 @@ fn pick<T: Copy>(random: &mut QuickRandom, choices: &[T]) -> T {
     choices[random.below(choices.len())]
 }
 
-/// How a batch is run.
+/// The timing of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Pace {
-    /// The threads wait for each other before every run whose number is a multiple of this.
+    /// The threads wait for each other before every run whose number is a multiple of the period.
     pub(crate) period: usize,
-    /// Each thread then idles for less than this many turns of an empty loop.
+    /// Bound of the number of turns of an empty loop for which each thread then idles.
     pub(crate) skew: usize,
-    /// How often a thread looks for the others before it gives way.
+    /// Number of times that a waiting thread polls before it yields.
     pub(crate) patience: u32,
 }
 
 impl Pace {
-    /// Chooses a pace; `crowded` if there are more threads than cores, where waiting is dear.
+    /// Chooses a pace. `crowded`: there are more threads than cores, so waiting is expensive.
     pub(crate) fn choose(random: &mut QuickRandom, crowded: bool) -> Pace {
         let periods: &[usize] = if crowded { &[8, 64, 512] } else { &[1, 1, 1, 8, 64] };
         let patience = if crowded { 4 } else { 200 };
@@ -32,22 +32,22 @@ impl Pace {
     }
 }
 
-/// How the cells of a batch lie in memory.
+/// The layout of a batch's cells in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Layout {
-    /// One line per cell; the cells of a run are next to each other.
+    /// One cache line per cell; the cells of a run are adjacent.
     Lines,
-    /// The cells of a run share lines.
+    /// The cells of a run share cache lines.
     Shared,
-    /// One line per cell; the cells of a location are next to each other.
+    /// One cache line per cell; the cells of a location are adjacent.
     Apart,
-    /// The cells of a location are next to each other, with several runs per line.
+    /// The cells of a location are adjacent, with several runs per cache line.
     Dense,
 }
 
-/// How many words of memory a batch can need.
+/// Returns the largest number of words that a batch can need.
 pub(crate) fn words(runs: usize, locations: usize) -> usize {
-    // One line more, so that the first can be aligned.
+    // One additional line, so that the first cell can be aligned.
     runs * locations.max(1) * LINE + LINE
 }
 

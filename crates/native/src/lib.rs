@@ -1,18 +1,18 @@
-//! Litmus tests on the processor that this program runs on.
+//! Runs litmus tests on the processor of this machine.
 //!
-//! [`run`] turns each thread of a test into machine code, with no compiler in between
-//! ([`assemble`]), runs it very many times on as many cores, and counts the outcomes. What a
-//! memory model forbids and the processor shows is an error in one of the two.
+//! [`run`] turns each thread of a test into machine code, without a compiler in between
+//! ([`assemble`]), runs the code very many times on several cores, and counts the outcomes. If the
+//! processor shows an outcome that a memory model forbids, one of the two is wrong.
 //!
-//! A histogram is evidence, not proof: an outcome that never shows may still be possible. To make
-//! rare ones likely, batches of runs differ in how cells are laid out in cache lines, in how
-//! tightly threads start together and in by how much one is ahead of the other.
+//! A histogram is evidence, not proof: an outcome that was not observed may still be possible. To
+//! make rare outcomes likely, batches of runs differ in the layout of cells in cache lines, in how
+//! closely threads start together, and in how far one thread is ahead of another.
 //!
 //! # Reading order
 //!
-//! `lower` walks through a thread's instructions; `x86_64` and `aarch64` are the two assemblers
-//! after it; `arm_test` keeps the accesses of a test of AArch64 as they are; `code` holds machine code and calls it, and is the one module with `unsafe`;
-//! `layout` places the cells of a batch, `run` is the loop around it all.
+//! `lower` (the instructions of a thread), `x86_64` and `aarch64` (the two assemblers that it
+//! uses), `arm_test` (tests of AArch64, with their own accesses), `code` (executable memory, the
+//! only module with `unsafe`), `layout` (the cells of a batch), and `run` (the loop over batches).
 
 mod aarch64;
 mod arm_test;

@@ -1,9 +1,10 @@
-//! From a thread's instructions to machine code.
+//! Compiles the instructions of a thread to machine code.
 //!
-//! The code of a thread is a function of two arrays: where its locations are, and its registers,
-//! which it loads before the first instruction and stores after the last. In between, an access
-//! of the test is one access of the processor, to memory that is already known by pointer; what
-//! else the code does stays in registers, or on its own stack while it computes an expression.
+//! The code of a thread is a function of two arrays: pointers to its locations, and its registers.
+//! It loads both before the first instruction and stores the registers after the last one. In
+//! between, each access of the test is one access of the processor, through a pointer that is
+//! already in a register. All other values are in registers, or on the code's own stack while it
+//! computes an expression.
 
 use consistory_litmus::{
     Address, Expression, Fence, Instruction, Operator, Program, RegisterId, Thread, ThreadId,
@@ -14,12 +15,12 @@ use thiserror::Error;
 use crate::aarch64::Aarch64;
 use crate::x86_64::X86_64;
 
-/// A processor that code can be made for.
+/// A processor architecture with an assembler.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Architecture {
-    /// AMD's and Intel's.
+    /// x86-64, of AMD and Intel.
     X86_64,
-    /// Arm's, 64 bits.
+    /// AArch64, of Arm.
     Aarch64,
 }
 
@@ -35,7 +36,7 @@ impl Architecture {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Architecture::X86_64 => "x86-64",
@@ -44,33 +45,33 @@ impl Architecture {
     }
 }
 
-/// Why a thread has no machine code.
+/// The reason why a thread has no machine code.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum AssembleError {
     /// The program has no such thread.
     #[error("the program has no thread {thread}")]
     NoThread {
-        /// The thread asked for.
+        /// The requested thread.
         thread: u32,
     },
     /// The thread needs more pointers than there are machine registers for them.
-    #[error("thread {thread} accesses {found} locations, at most {limit} have room")]
+    #[error("thread {thread} accesses {found} locations, more than the limit of {limit}")]
     Locations {
         /// The thread, counted from 0.
         thread: u32,
-        /// How many locations it accesses.
+        /// Number of locations that the thread accesses.
         found: usize,
-        /// How many it may access.
+        /// Largest number of locations.
         limit: usize,
     },
     /// The thread has more registers than can be addressed.
-    #[error("thread {thread} has {found} registers, at most {limit} have room")]
+    #[error("thread {thread} has {found} registers, more than the limit of {limit}")]
     Registers {
         /// The thread, counted from 0.
         thread: u32,
-        /// How many registers it has.
+        /// Number of registers of the thread.
         found: usize,
-        /// How many it may have.
+        /// Largest number of registers.
         limit: usize,
     },
     /// An expression is nested deeper than the stack that the code may use.
@@ -78,18 +79,19 @@ pub enum AssembleError {
     Nesting {
         /// The thread, counted from 0.
         thread: u32,
-        /// The instruction's place in the thread's code.
+        /// Index of the instruction in the thread's code.
         instruction: usize,
     },
 }
 
-/// How deep an expression may be nested.
+/// Largest nesting depth of an expression.
 const MAX_NESTING: usize = 64;
 
-/// How many registers a thread may have: each has a place that one instruction can address.
+/// Largest number of registers of a thread: one instruction can address every entry of their array.
 const REGISTERS: usize = 256;
 
-/// Builds the machine code of a thread, and says which locations it expects pointers to, in order.
+/// Builds the machine code of a thread. Returns it with the locations to which it expects pointers,
+/// in order.
 pub fn assemble(
     program: &Program,
     thread: ThreadId,
@@ -109,27 +111,27 @@ pub fn assemble(
     Ok((bytes, locations))
 }
 
-/// The memory that an instruction accesses, by the place of its pointer in the list of locations.
+/// The memory that an instruction accesses, by the index of its pointer in the list of locations.
 #[derive(Clone, Copy)]
 pub(crate) enum MemoryOperand {
-    /// What the pointer points to.
+    /// The word at the pointer.
     Plain(usize),
-    /// The same, with the index added to the pointer.
+    /// The word at the sum of the pointer and the index.
     Indexed(usize),
 }
 
-/// An assembler, seen as a machine with one accumulator.
+/// The interface of an assembler: a machine with one accumulator.
 ///
-/// Registers of the test are numbered as the thread has them; pointers by their place in the list
-/// of the thread's locations. A pointer may be used with the index, which is 0 but was computed
-/// from registers.
+/// Registers of the test are numbered as in the thread, and pointers by their position in the list
+/// of the thread's locations. An access may add the index register to its pointer. This register
+/// always holds 0, but the 0 is computed from registers, so that the access depends on them.
 pub(crate) trait Target {
-    /// How many pointers there is room for.
+    /// The largest number of pointers.
     const POINTERS: usize;
 
-    /// Loads the pointers and the registers.
+    /// Emits code that loads the pointers and the registers.
     fn enter(&mut self, pointers: usize, registers: usize);
-    /// Stores the registers and returns.
+    /// Emits code that stores the registers and returns.
     fn leave(&mut self, registers: usize);
     /// Puts a constant into the accumulator.
     fn constant(&mut self, value: i64);
@@ -139,9 +141,9 @@ pub(crate) trait Target {
     fn set(&mut self, register: usize);
     /// Puts the accumulator onto the stack.
     fn push(&mut self);
-    /// Takes the left operand from the stack, and applies the operator to it and the accumulator.
+    /// Pops the left operand from the stack and applies the operator to it and the accumulator.
     fn combine(&mut self, operator: Operator);
-    /// Builds the index from the accumulator: 0, whatever that is.
+    /// Computes the index, which is 0, from the accumulator.
     fn index(&mut self);
     /// Reads memory into the accumulator.
     fn read(&mut self, operand: MemoryOperand);
@@ -151,19 +153,20 @@ pub(crate) trait Target {
     fn write(&mut self, operand: MemoryOperand);
     /// Writes a constant to memory.
     fn write_constant(&mut self, value: i64, operand: MemoryOperand);
-    /// Takes the accumulator for the value that [`Target::compare_exchange`] expects.
+    /// Makes the accumulator the value that [`Target::compare_exchange`] expects.
     fn expect(&mut self);
     /// Exchanges the accumulator and memory.
     fn exchange(&mut self, operand: MemoryOperand);
-    /// Adds the accumulator to memory, and puts what memory held into it.
+    /// Adds the accumulator to memory, and puts the old content of memory into the accumulator.
     fn add(&mut self, operand: MemoryOperand);
-    /// Writes the accumulator if memory holds what is expected, and puts what it held into it.
+    /// Writes the accumulator to memory if memory holds the expected value, and puts the old
+    /// content into the accumulator.
     fn compare_exchange(&mut self, operand: MemoryOperand);
-    /// Orders accesses.
+    /// Emits a fence.
     fn fence(&mut self, fence: &Fence);
-    /// Jumps if the accumulator is not 0; gives the place to patch.
+    /// Emits a jump that is taken if the accumulator is not 0. Returns its position, for `land`.
     fn jump(&mut self) -> usize;
-    /// Lets the jump at that place come out here.
+    /// Makes the current position the target of the jump at a position.
     fn land(&mut self, jump: usize);
     /// Returns the code.
     fn bytes(self) -> Vec<u8>;
@@ -254,7 +257,8 @@ fn lower<T: Target>(
     Ok(target.bytes())
 }
 
-/// Returns the operand of an access; builds an index of 0 from the registers that its address depends on, if any.
+/// Returns the operand of an access. If its address depends on registers, computes an index of 0
+/// from them.
 fn operand<T: Target>(target: &mut T, pointer: usize, depends: &[RegisterId]) -> MemoryOperand {
     let Some((first, others)) = depends.split_first() else {
         return MemoryOperand::Plain(pointer);
@@ -269,7 +273,7 @@ fn operand<T: Target>(target: &mut T, pointer: usize, depends: &[RegisterId]) ->
     MemoryOperand::Indexed(pointer)
 }
 
-/// Computes an expression into the accumulator; false if it is nested too deeply.
+/// Computes an expression into the accumulator. Returns `false` if it is nested too deeply.
 fn evaluate<T: Target>(target: &mut T, value: &Expression, depth: usize) -> bool {
     if depth == 0 {
         return false;

@@ -1,9 +1,9 @@
-//! Millions of runs, in batches, on pinned threads.
+//! Runs a test millions of times, in batches, on pinned threads.
 //!
-//! A batch gives each of its runs fresh cells. The threads go through the runs side by side,
-//! waiting for each other every so often ([`Pace`]); when all are through, the outcomes are
-//! counted. Waiting is by polling, then by giving way: there may be fewer cores than threads, and
-//! others may want them too.
+//! Each run of a batch has its own cells. The threads perform the runs in parallel and wait for
+//! each other at regular intervals ([`Pace`]). After the last run of a batch, its outcomes are
+//! counted. A waiting thread polls and then yields, because there may be fewer cores than threads
+//! and other programs may need them.
 
 use std::collections::BTreeMap;
 use std::hint::spin_loop;
@@ -23,16 +23,17 @@ use crate::code::Code;
 use crate::layout::{Pace, place, words};
 use crate::lower::{Architecture, AssembleError, assemble};
 
-/// How a test is run.
+/// Options of a run of a test.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How often, in all.
+    /// Total number of runs.
     pub runs: u64,
-    /// How often between two looks at the budget and two choices of layout and timing.
+    /// Number of runs per batch. The budget is checked, and layout and timing are chosen, once per
+    /// batch.
     pub batch: usize,
-    /// What layouts and timings are drawn from.
+    /// Seed of the layouts and timings.
     pub seed: u64,
-    /// When to stop early.
+    /// Budget of all runs; when it is used up, the runs stop.
     pub budget: Budget,
 }
 
@@ -42,24 +43,24 @@ impl Default for Options {
     }
 }
 
-/// How often each outcome was seen.
+/// The number of times that each outcome was observed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
-    /// The outcomes that were seen.
+    /// The observed outcomes with their numbers of runs.
     pub counts: BTreeMap<Outcome, u64>,
-    /// How many runs there were.
+    /// Number of runs.
     pub runs: u64,
-    /// How many cores they were spread over.
+    /// Number of cores that the threads ran on.
     pub cores: usize,
-    /// What the processor is.
+    /// The architecture of the processor.
     pub architecture: Architecture,
-    /// How long it took.
+    /// Total time.
     pub elapsed: Duration,
-    /// Why there are fewer runs than asked for, if there are.
+    /// The reason why there were fewer runs than requested, if there were.
     pub stopped: Option<Stopped>,
 }
 
-/// Why a test was not run.
+/// The reason why a test was not run.
 #[derive(Debug, Error)]
 pub enum NativeError {
     /// There is no assembler for this processor and system.
@@ -68,24 +69,24 @@ pub enum NativeError {
     /// A thread has no machine code.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
-    /// A test of an instruction set has something that is not run.
+    /// A test of an instruction set contains something that cannot be run.
     #[error("{0}")]
     Test(String),
-    /// The system gave no executable memory.
+    /// The system does not provide executable memory.
     #[error("no executable memory: {0}")]
     Memory(#[source] io::Error),
 }
 
-/// A thread of the test: its code, and its part of the batch.
+/// A thread of the test: its code, and its share of the batch.
 struct Worker<'a> {
     code: Code,
-    /// The locations that the code expects pointers to.
+    /// The locations to which the code expects pointers.
     locations: Vec<usize>,
     initial: Vec<Value>,
     part: Mutex<Part<'a>>,
 }
 
-/// What a worker works on: a row of cells and a row of registers for each run.
+/// A worker's share of a batch: a row of cells and a row of registers for each run.
 #[derive(Default)]
 struct Part<'a> {
     cells: Vec<&'a AtomicI64>,
@@ -94,13 +95,13 @@ struct Part<'a> {
     seed: u64,
 }
 
-/// What the workers share.
+/// State shared by the workers.
 struct Shared {
-    /// Opens when a batch is ready, and when all are through it.
+    /// Barrier at the beginning and at the end of each batch.
     gate: Barrier,
-    /// How often a worker has arrived at a meeting point within this batch.
+    /// Number of arrivals of all workers at the meeting points of this batch.
     arrived: AtomicU64,
-    /// The batch's runs, period and skew; no runs means that all is over.
+    /// The number of runs of the batch, and its timing; no runs stand for the end.
     plan: Mutex<(usize, Pace)>,
 }
 
@@ -114,8 +115,8 @@ pub fn run(program: &Program, options: &Options) -> Result<Histogram, NativeErro
     run_code(program, code, architecture, options)
 }
 
-/// Runs a test of AArch64 on this processor, with the accesses that it has, and counts the final
-/// states, by what the test observes.
+/// Runs a test of AArch64 on this processor, with the test's own accesses, and counts the final
+/// states, restricted to what the test observes.
 pub fn run_test(test: &IsaTest, options: &Options) -> Result<Histogram, NativeError> {
     let architecture = Architecture::host().ok_or(NativeError::Architecture)?;
     if architecture != Architecture::Aarch64 {
@@ -148,7 +149,7 @@ pub fn run_test(test: &IsaTest, options: &Options) -> Result<Histogram, NativeEr
     Ok(histogram)
 }
 
-/// Says what the processor lacks that code needs.
+/// Returns the extension that the code needs and the processor lacks, if there is one.
 #[cfg(target_arch = "aarch64")]
 fn lacks(needs: Needs) -> Option<&'static str> {
     if needs.atomics && !std::arch::is_aarch64_feature_detected!("lse") {
@@ -160,13 +161,13 @@ fn lacks(needs: Needs) -> Option<&'static str> {
     }
 }
 
-/// Says what the processor lacks that code needs.
+/// Returns the extension that the code needs and the processor lacks, if there is one.
 #[cfg(not(target_arch = "aarch64"))]
 fn lacks(_: Needs) -> Option<&'static str> {
     Some("this processor does not run tests of AArch64")
 }
 
-/// Runs the code of each thread, which expects pointers to these locations.
+/// Runs the code of each thread, which expects pointers to the given locations.
 fn run_code(
     program: &Program,
     assembled: Vec<(Vec<u8>, Vec<usize>)>,
@@ -223,7 +224,7 @@ fn run_code(
     Ok(Histogram { counts, runs: done, cores, architecture, elapsed: start.elapsed(), stopped })
 }
 
-/// Sets cells and registers of a batch to what they are at the start, and deals out the cores.
+/// Initializes the cells and registers of a batch, and assigns the cores.
 fn prepare<'a>(
     program: &Program,
     workers: &[Worker<'a>],
@@ -255,7 +256,7 @@ fn prepare<'a>(
     }
 }
 
-/// A worker's life: batch after batch until there are no more runs.
+/// Runs a worker's share of each batch until there are no more runs.
 fn work(worker: &Worker<'_>, workers: usize, shared: &Shared) {
     let (width, registers) = (worker.locations.len(), worker.initial.len());
     let mut here = None;
@@ -289,7 +290,7 @@ fn work(worker: &Worker<'_>, workers: usize, shared: &Shared) {
     }
 }
 
-/// Waits until all workers are here, giving way to others after so many looks.
+/// Waits until all workers have arrived; yields after every `patience` polls.
 fn meet(arrived: &AtomicU64, all: u64, patience: u32) {
     arrived.fetch_add(1, Ordering::AcqRel);
     let mut looks = 0;
@@ -334,12 +335,12 @@ fn count(
     }
 }
 
-/// Locks; a panic elsewhere ends the run by itself, so a poisoned lock needs no handling.
+/// Locks a mutex. A panic of another worker ends the run anyway, so poisoning is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The cores that this process may run on.
+/// Lists the cores that this process may use.
 #[cfg(target_os = "linux")]
 fn cores() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
@@ -347,14 +348,14 @@ fn cores() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
 
-/// Keeps the calling thread on a core, if the system lets it.
+/// Pins the calling thread to a core, if the system allows it.
 #[cfg(target_os = "linux")]
 fn pin(core: Option<usize>) {
     use rustix::thread::{CpuSet, sched_setaffinity};
     let Some(core) = core else { return };
     let mut set = CpuSet::new();
     set.set(core);
-    // Where it is not allowed the test still runs, only on cores of the system's choice.
+    // If pinning fails, the system chooses the cores.
     let _ = sched_setaffinity(None, &set);
 }
 

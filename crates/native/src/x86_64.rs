@@ -1,14 +1,15 @@
-//! The assembler for x86-64, System V calling convention.
+//! An assembler for x86-64, with the System V calling convention.
 //!
-//! `rdi` points to the pointers and `rsi` to the registers. The accumulator is `rax`, the index
-//! `rcx`, and `rdx` is for the second operand. Pointers are in `r8` to `r13`, the first four
-//! registers of the test in `rbx`, `rbp`, `r14` and `r15`, the others stay in their array.
+//! `rdi` points to the array of pointers and `rsi` to the array of registers. The accumulator is
+//! `rax`, the index `rcx`, and `rdx` holds the second operand. Pointers are in `r8` to `r13`, and
+//! the first four registers of the test in `rbx`, `rbp`, `r14` and `r15`; its other registers stay
+//! in their array.
 
 use consistory_litmus::{Fence, Operator};
 
 use crate::lower::{MemoryOperand, Target};
 
-/// A machine register's number.
+/// The number of a machine register.
 type Register = u8;
 
 const RAX: Register = 0;
@@ -18,15 +19,15 @@ const RSI: Register = 6;
 const RDI: Register = 7;
 const POINTERS: [Register; 6] = [8, 9, 10, 11, 12, 13];
 const HOMES: [Register; 4] = [3, 5, 14, 15];
-/// What a function must give back as it was.
+/// Registers that a function must preserve.
 const SAVED: [Register; 6] = [3, 5, 12, 13, 14, 15];
 
-/// Code for x86-64.
+/// Machine code for x86-64, under construction.
 pub(crate) struct X86_64 {
     bytes: Vec<u8>,
 }
 
-/// A place in memory: a base, and maybe `rcx`, and a distance.
+/// A memory operand: a base, optionally `rcx`, and a displacement.
 #[derive(Clone, Copy)]
 struct Memory {
     base: Register,
@@ -39,13 +40,13 @@ impl X86_64 {
         X86_64 { bytes: Vec::new() }
     }
 
-    /// An instruction on a machine register and memory, 64 bits wide.
+    /// Emits an instruction on a machine register and memory, 64 bits wide.
     fn memory(&mut self, prefix: &[u8], opcode: &[u8], register: Register, memory: Memory) {
         self.bytes.extend_from_slice(prefix);
         self.bytes.push(0x48 | (register >> 3) << 2 | memory.base >> 3);
         self.bytes.extend_from_slice(opcode);
-        // A distance is always given, so that rbp and r13 need no exception; it is a byte if it
-        // fits.
+        // A displacement is always encoded, since rbp and r13 cannot be bases without one. It takes
+        // one byte if it fits.
         let near = i8::try_from(memory.distance);
         let mode = if near.is_ok() { 0x40 } else { 0x80 };
         let field = (register & 7) << 3;
@@ -53,7 +54,8 @@ impl X86_64 {
             self.bytes.push(mode | field | 4);
             self.bytes.push(RCX << 3 | memory.base & 7);
         } else if memory.base & 7 == 4 {
-            // rsp's number in this place announces a second byte: so r12 needs one.
+            // The number of rsp in this field announces another byte, so r12, with the same low
+            // bits, needs one.
             self.bytes.push(mode | field | 4);
             self.bytes.push(0x24);
         } else {
@@ -65,7 +67,7 @@ impl X86_64 {
         }
     }
 
-    /// An instruction on two machine registers, 64 bits wide.
+    /// Emits an instruction on two machine registers, 64 bits wide.
     fn registers(&mut self, opcode: &[u8], register: Register, other: Register) {
         self.bytes.push(0x48 | (register >> 3) << 2 | other >> 3);
         self.bytes.extend_from_slice(opcode);
@@ -95,7 +97,7 @@ impl X86_64 {
     }
 }
 
-/// The place of an entry in an array of words.
+/// Returns the memory operand of an entry in an array of words.
 fn entry(base: Register, index: usize) -> Memory {
     // Arrays have at most a few hundred entries.
     Memory { base, indexed: false, distance: 8 * index as i32 }
@@ -189,7 +191,8 @@ impl Target for X86_64 {
     }
 
     fn index(&mut self) {
-        // An exclusive or of a register with itself would be known to be 0 without waiting for it.
+        // The processor knows that the exclusive or of a register with itself is 0, without waiting
+        // for it.
         self.registers(&[0x89], RAX, RCX);
         self.bytes.extend_from_slice(&[0x48, 0x83, 0xe1, 0x00]);
     }
@@ -252,7 +255,7 @@ impl Target for X86_64 {
     }
 
     fn jump(&mut self) -> usize {
-        // test rax, rax; jnz over a distance that is not known yet
+        // test rax, rax; jnz; `land` fills in the distance.
         self.registers(&[0x85], RAX, RAX);
         self.bytes.extend_from_slice(&[0x0f, 0x85, 0, 0, 0, 0]);
         self.bytes.len()

@@ -1,9 +1,9 @@
-//! The code of tests of AArch64: its listing, and what it does when QEMU runs it.
+//! The machine code of tests of AArch64: compared with a listing, and run by QEMU.
 //!
-//! QEMU runs the threads one after the other. That says nothing about the memory model, but about
-//! every instruction: the final state must be one that sequential consistency allows, which is one
-//! alone for a test of one thread, but for exclusive stores, which may fail.
-//! `CONSISTORY_ARM_TESTS` names a folder of further tests to run.
+//! QEMU runs the threads one after the other. This tests no memory model, but every instruction:
+//! the final state must be one that sequential consistency allows. A test of one thread has only
+//! one such state, unless it has exclusive stores, which may fail. `CONSISTORY_ARM_TESTS` names a
+//! folder of further tests to run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use consistory_litmus::{
 use consistory_native::{Options, assemble_test, run_test};
 use consistory_verdict::Budget;
 
-/// One thread with instructions of every kind, and what they are in GNU's syntax.
+/// One thread with instructions of every kind, and the machine code in GNU's syntax.
 const LISTING: &str = include_str!("listings/arm_test.txt");
 
 fn single(instructions: &[&str]) -> IsaTest {
@@ -58,10 +58,10 @@ fn what_is_not_run_is_said() {
     assert_eq!(ran.is_ok(), cfg!(all(target_arch = "aarch64", target_os = "linux")));
 }
 
-/// An ELF file that runs the threads of a test, in this order, and writes cells and registers.
+/// An ELF file that runs the threads of a test in a given order and writes its cells and registers.
 struct Image {
     bytes: Vec<u8>,
-    /// Index of each thread's first register in what is written.
+    /// Index of each thread's first register in the written words.
     registers: Vec<usize>,
     words: usize,
 }
@@ -75,7 +75,7 @@ impl Image {
     fn new(test: &IsaTest, order: &[usize]) -> Result<Image, String> {
         let program = frame_of_isa(test)?.program;
         let mut data: Vec<i64> = Vec::new();
-        // Each cell has a line of its own.
+        // Each cell has its own cache line.
         for location in &program.locations {
             data.push(location.initial);
             data.resize(data.len() + CELL / 8 - 1, 0);
@@ -140,7 +140,7 @@ impl Image {
         for value in [64, 56, 1, 0, 0, 0] {
             half(&mut bytes, value);
         }
-        // One segment, to be read, written and executed.
+        // One segment that is readable, writable and executable.
         word(&mut bytes, 1);
         word(&mut bytes, 7);
         for value in [0, BASE, BASE, size, size, 0x1000] {
@@ -154,7 +154,7 @@ impl Image {
         Ok(Image { bytes, registers, words })
     }
 
-    /// Runs it and returns the final state.
+    /// Runs the file and returns the final state.
     fn run(&self, test: &IsaTest, qemu: &Path, file: &Path) -> Option<FinalState> {
         fs::write(file, &self.bytes).unwrap();
         #[cfg(unix)]
@@ -199,7 +199,7 @@ fn qemu() -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Runs the threads of a test in different orders; returns why not, if it is not run.
+/// Runs the threads of a test in different orders. Returns the reason if the test cannot be run.
 fn check(test: &IsaTest, qemu: &Path, file: &Path) -> Result<(), String> {
     let model = find_isa_model("sc").unwrap();
     let options = IsaOptions {
@@ -232,7 +232,7 @@ fn qemu_computes_what_the_definition_of_the_instructions_says() {
     let file = folder.join("test");
     for line in LISTING.lines().filter(|line| !line.starts_with('#')) {
         let (_, source) = line.split_once("; ").unwrap();
-        // Pairs of halves of a cell are accesses of mixed size, which models do not know.
+        // Pairs that access halves of a cell have mixed sizes, which the models do not support.
         if source
             .split(' ')
             .next()

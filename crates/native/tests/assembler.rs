@@ -1,4 +1,4 @@
-//! The assemblers, word by word and by what the code does.
+//! The machine code of both assemblers, compared with listings.
 
 use consistory_litmus::{
     Address, Expression, Fence, Instruction, Location, LocationId, Operator, Program, Register,
@@ -67,9 +67,8 @@ fn everything() -> Program {
     }
 }
 
-/// Compares code with a listing: a line an instruction, its bytes and, for people, what it is.
-///
-/// The listings are the GNU disassembler's.
+/// Compares machine code with a listing by the GNU disassembler: one instruction per line, its
+/// bytes and, for people, its text.
 fn check(architecture: Architecture, listing: &str) {
     let (code, locations) = assemble(&everything(), ThreadId::new(0), architecture).unwrap();
     assert_eq!(locations, [0, 1]);

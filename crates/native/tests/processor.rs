@@ -1,7 +1,8 @@
-//! The processor that these tests run on.
+//! Runs tests on the processor of this machine.
 //!
-//! What shows up depends on chance and on what else the machine does, so these tests assert only
-//! what must never be seen. They are small: the histograms in the docs are from long runs.
+//! Which outcomes occur depends on chance and on the load of the machine, so these tests only
+//! assert that forbidden outcomes do not occur. They are short; the histograms in the docs are from
+//! long runs.
 
 #[path = "../../litmus/tests/random/mod.rs"]
 mod random;
@@ -15,7 +16,7 @@ use consistory_litmus::{
 use consistory_native::{Architecture, Histogram, NativeError, Options, run};
 use consistory_verdict::Budget;
 
-/// What the processor promises: x86 is TSO, and RMO allows all that Arm's does.
+/// Returns the model of the processor: TSO for x86, and RMO, which allows all outcomes of Arm.
 fn promise() -> Option<Table> {
     match Architecture::host()? {
         Architecture::X86_64 => Some(Table::tso()),
@@ -23,7 +24,7 @@ fn promise() -> Option<Table> {
     }
 }
 
-/// Runs a test, and asserts that the processor keeps its promise; none where there is no assembler.
+/// Runs a test and asserts that its outcomes are allowed; returns `None` if there is no assembler.
 fn keeps_its_promise(program: &Program, runs: u64, seed: u64) -> Option<Histogram> {
     let budget = Budget::unlimited().with_time(Duration::from_secs(10));
     let options = Options { runs, seed, budget, ..Options::default() };
@@ -80,7 +81,7 @@ fn store_buffering_shows_and_a_fence_hides_it() {
             break;
         }
     }
-    // On a machine that is busy elsewhere the two threads may never meet: then nothing is said.
+    // On a loaded machine the two threads may never overlap; then nothing is asserted.
     if found {
         let fenced = parse_notation("X=1; fence; r1=Y // Y=1; fence; r2=X").unwrap();
         let Some(seen) = keeps_its_promise(&fenced, 50_000, 1) else { return };
@@ -93,7 +94,7 @@ fn random_programs_do_what_they_say() {
     for seed in 0..600 {
         let mut program = random::program(seed);
         keeps_its_promise(&program, 50, seed);
-        // A thread by itself has one outcome: this is the assembler's arithmetic against ours.
+        // A single thread has one outcome, which checks the arithmetic of the assembler.
         program.threads.truncate(1);
         program.observed = program.read_registers();
         let alone = Table::sc().outcomes(&program, &Budget::unlimited()).unwrap();

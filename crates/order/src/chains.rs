@@ -74,11 +74,11 @@ impl<N: Node> Chains<N> {
         Chains { starts, members, spots, columns: vec![], width: 0 }.with_own_columns()
     }
 
-    /// Assigns each chain a column of the clocks.
+    /// Assigns a column of the clocks to each chain.
     ///
-    /// Chains may share a column if no edge ever relates them, directly or through others: an order
-    /// that consists of many small independent ones, such as one per variable, then has narrow
-    /// clocks. Chains that share a column must not be compared.
+    /// Chains may share a column if no edge relates them, directly or transitively. An order that
+    /// consists of many small independent orders, such as one per variable, then has narrow clocks.
+    /// Chains that share a column must not be compared.
     pub fn in_columns(mut self, columns: Vec<u32>) -> Self {
         assert_eq!(self.len(), columns.len(), "a chain has one column");
         self.width = columns.iter().map(|&column| column as usize + 1).max().unwrap_or(0);
@@ -113,7 +113,7 @@ impl<N: Node> Chains<N> {
         self.starts.len() - 1
     }
 
-    /// Lists the chains.
+    /// Iterates over the chains.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = ChainId> + Clone + use<N> {
         (0..self.len() as u32).map(ChainId)
     }

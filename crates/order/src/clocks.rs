@@ -40,7 +40,8 @@ const NO_EDGE: EdgeId = EdgeId(u32::MAX);
 /// Number of columns of two clocks that are compared at once.
 const COLUMNS_AT_ONCE: usize = 8;
 
-/// In debug builds, orders of at most so many nodes check their invariants after each change.
+/// Largest number of nodes of an order that checks its invariants after each change in debug
+/// builds.
 const MAX_CHECKED_NODES: usize = 24;
 
 /// Result of an insertion.
@@ -101,13 +102,13 @@ enum Change<N> {
 pub struct Growth {
     /// The column.
     pub column: u32,
-    /// The entry before.
+    /// Entry before the change.
     pub had: u32,
-    /// The entry now.
+    /// Entry after the change.
     pub has: u32,
 }
 
-/// A state that the order can be restored to.
+/// A state to which the order can be restored.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     edges: usize,

@@ -1,4 +1,4 @@
-//! Ids of nodes, chains and edges, so that none of them is taken for a position or a count.
+//! Ids of nodes, chains and edges, distinct from positions and counts.
 
 use std::fmt::Debug;
 

@@ -63,7 +63,7 @@ impl Set {
         combine(&mut self.words, &other.words, |a, b| a | b);
     }
 
-    /// Keeps the elements of another set.
+    /// Keeps only the elements that are also in another set.
     pub fn intersect(&mut self, other: &Set) {
         combine(&mut self.words, &other.words, |a, b| a & b);
     }
@@ -81,7 +81,7 @@ impl Matrix {
         Matrix { size, stride, words: vec![0; size * stride] }
     }
 
-    /// Relates each element of a set with itself.
+    /// Builds the relation of each element of a set with itself.
     pub fn identity(set: &Set) -> Self {
         let mut matrix = Matrix::empty(set.size);
         for i in set.iter() {
@@ -90,7 +90,7 @@ impl Matrix {
         matrix
     }
 
-    /// Relates each element of `from` with each of `to`.
+    /// Builds the relation of each element of `from` with each element of `to`.
     pub fn product(from: &Set, to: &Set) -> Self {
         let mut matrix = Matrix::empty(from.size);
         for i in from.iter() {
@@ -120,7 +120,7 @@ impl Matrix {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// Iterates over the elements that `from` is related to.
+    /// Iterates over the elements to which `from` is related.
     pub fn successors(&self, from: usize) -> impl Iterator<Item = usize> + '_ {
         ones(self.row(from))
     }
@@ -135,7 +135,7 @@ impl Matrix {
         combine(&mut self.words, &other.words, |a, b| a | b);
     }
 
-    /// Keeps the pairs of another relation.
+    /// Keeps only the pairs that are also in another relation.
     pub fn intersect(&mut self, other: &Matrix) {
         combine(&mut self.words, &other.words, |a, b| a & b);
     }
@@ -145,7 +145,7 @@ impl Matrix {
         combine(&mut self.words, &other.words, |a, b| a & !b);
     }
 
-    /// Returns the composition with another relation, this one first.
+    /// Returns the composition of this relation with another one, this one first.
     pub fn compose(&self, other: &Matrix) -> Matrix {
         let mut result = Matrix::empty(self.size);
         for i in 0..self.size {
@@ -211,7 +211,7 @@ impl Matrix {
         (0..self.size).find(|&i| self.contains(i, i))
     }
 
-    /// Returns the elements in an order that extends the relation, or nothing if it has a cycle.
+    /// Returns the elements in an order that extends the relation, or `None` if it has a cycle.
     pub fn topological_order(&self) -> Option<Vec<usize>> {
         let mut before = vec![0u32; self.size];
         for (_, j) in self.pairs() {
@@ -330,7 +330,7 @@ fn combine(target: &mut [u64], other: &[u64], operation: impl Fn(u64, u64) -> u6
     }
 }
 
-/// Iterates over the positions of the ones.
+/// Iterates over the positions of the bits that are 1.
 fn ones(words: &[u64]) -> impl Iterator<Item = usize> + '_ {
     words.iter().enumerate().flat_map(|(w, &word)| {
         std::iter::successors((word != 0).then_some(word), |&rest| {
@@ -371,7 +371,8 @@ mod tests {
         }
     }
 
-    /// Relations of 70 elements, so that a row has two words, against sets of pairs.
+    /// Compares the operators on relations of 70 elements, whose rows have two words, with sets of
+    /// pairs.
     #[test]
     fn operators_agree_with_sets_of_pairs() {
         let size = 70;

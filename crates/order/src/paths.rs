@@ -3,10 +3,10 @@
 //! A path alternates edges and runs along a chain. A run counts as one step however long it is, as
 //! people read program order. The search is breadth-first over arrivals: an arrival at a node opens
 //! the edges that leave it (one step) and, by a run, the edges that leave later nodes of its chain
-//! (two steps). In each chain only the part that no earlier arrival opened is processed, so a
-//! search costs at most the number of edges, and in practice only those within the distance found.
+//! (two steps). In each chain, only the part that no earlier arrival opened is processed, so a
+//! search examines at most all edges, and in practice only those within the distance found.
 //!
-//! Every cycle crosses between chains, so a shortest one starts at the end of some edge. All ends
+//! Every cycle has edges between chains, so a shortest one starts at the end of some edge. All ends
 //! of edges within a strongly connected component are tried, smallest component first, each search
 //! bounded by the best length so far. This is exact and quadratic at worst; after a bounded number
 //! of steps the best cycle so far is returned.
@@ -29,17 +29,17 @@ pub enum PathStep<N = u32> {
     Edge(EdgeId),
 }
 
-/// Searches in fixed chains and edges.
+/// Searches for paths in fixed chains and edges.
 #[derive(Debug)]
 pub struct Paths<'a, N = u32, R = u32> {
     chains: &'a Chains<N>,
     edges: &'a [Edge<N, R>],
-    /// For each chain its outgoing edges by position.
+    /// Outgoing edges of each chain, by position.
     leaving: Vec<Vec<(u32, EdgeId)>>,
     search: ShortestPathSearch<N>,
 }
 
-/// Scratch space of a search, reused by the next one.
+/// Buffers of a search, reused by the next one.
 #[derive(Debug)]
 struct ShortestPathSearch<N> {
     arrivals: Vec<Arrival<N>>,
@@ -55,7 +55,8 @@ struct ShortestPathSearch<N> {
 #[derive(Clone, Copy, Debug)]
 struct Arrival<N> {
     node: N,
-    /// The edge that led to it, and the arrival before; none for the start.
+    /// The edge that led to the arrival, and the previous arrival; `NO_EDGE` and `NO_PARENT` at the
+    /// start.
     edge: EdgeId,
     parent: u32,
 }
@@ -102,7 +103,7 @@ impl<'a, N: Node, R> Paths<'a, N, R> {
         last.map(|arrival| self.trace(arrival, Some(to)))
     }
 
-    /// Finds a shortest cycle, or after `max_steps` steps of search the shortest so far.
+    /// Finds a shortest cycle, or the shortest one found within `max_steps` steps of search.
     pub fn shortest_cycle(&mut self, max_steps: u64) -> Option<Vec<PathStep<N>>> {
         let components = components(self.chains, self.edges);
         let mut sizes = vec![0u32; self.chains.nodes()];
@@ -134,9 +135,9 @@ impl<'a, N: Node, R> Paths<'a, N, R> {
         best
     }
 
-    /// Searches from a node until an arrival is close to the goal: `goal` returns the remaining
-    /// steps, if it can be reached directly. Returns the arrival, with at most `bound` steps in
-    /// total.
+    /// Searches from a node until `goal` returns a number of remaining steps for an arrival, from
+    /// which the goal can be reached directly. Returns that arrival if the total is at most `bound`
+    /// steps.
     fn run_search(
         &mut self,
         from: N,
@@ -249,8 +250,8 @@ fn components<N: Node, R>(chains: &Chains<N>, edges: &[Edge<N, R>]) -> Vec<u32> 
     let mut component = vec![UNSEEN; n];
     let (mut numbered, mut found) = (0u32, 0u32);
     let mut open: Vec<N> = Vec::new();
-    // A frame is a node and its number of processed successors; successor 0 is the next node of the
-    // chain.
+    // A frame is a node and the number of its processed successors; successor 0 is the next node of
+    // the chain.
     let mut frames: Vec<(N, u32)> = Vec::new();
     for root in (0..n as u32).map(N::from) {
         if number[root.index()] != UNSEEN {

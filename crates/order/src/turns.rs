@@ -1,16 +1,16 @@
-//! A linear extension of chains that take turns, with dependencies computed on demand.
+//! A linear extension of chains that take turns, where dependencies are computed on demand.
 //!
-//! Every chain takes a few of its members in its turn and then goes to the end of the queue, so
-//! that the result resembles the order of chains that run concurrently. A member that depends on
-//! one of another chain makes its chain wait until that one is taken. A chain waits for one member
-//! at a time, and costs nothing while it waits. The total cost is one step per member and one per
+//! In its turn, every chain takes a few of its members and then goes to the end of the queue, so
+//! that the result resembles an execution of concurrent chains. If a member depends on a member of
+//! another chain, its chain waits until that member is taken. A chain waits for one member at a
+//! time, and costs nothing while it waits. The total cost is one step per member and one step per
 //! wait.
 
 use std::collections::VecDeque;
 
 use crate::ids::ChainId;
 
-/// A member that must be taken first.
+/// A member that must be taken before another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Awaited {
     /// Chain of the member.
@@ -21,11 +21,11 @@ pub struct Awaited {
 
 const NOBODY: u32 = u32::MAX;
 
-/// Visits the members of chains in turns of up to `turn` members. Returns whether all were taken,
-/// that is, whether no chains wait for each other.
+/// Visits the members of chains in turns of up to `turn` members. Returns whether all members were
+/// taken, that is, whether no chains wait for each other.
 ///
-/// `take` receives a member, by its chain and position, and the number of taken members of each
-/// chain. It takes the member, or returns one that must be taken before.
+/// `take` receives a member, by its chain and position, and the number of members taken from each
+/// chain. It either takes the member or returns another member that must be taken before.
 pub fn take_turns(
     lengths: &[u32],
     turn: u32,
@@ -83,7 +83,8 @@ pub fn take_turns(
 mod tests {
     use super::*;
 
-    /// Takes chains of these lengths, where the first member of each pair depends on the second.
+    /// Returns the order in which chains of these lengths are taken, where the first member of each
+    /// pair depends on the second.
     fn order(lengths: &[u32], turn: u32, needs: &[[(u32, u32); 2]]) -> (Vec<(u32, u32)>, bool) {
         let mut order = Vec::new();
         let all = take_turns(lengths, turn, |chain, place, taken| {

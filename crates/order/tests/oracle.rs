@@ -1,12 +1,12 @@
-//! Compares the order engine with the plain way on many random graphs: Warshall's closure for
-//! reachability, breadth-first search in an explicit graph for lengths.
+//! Compares the order engine with simple algorithms on many random graphs: Warshall's closure for
+//! reachability, and breadth-first search in an explicit graph for lengths.
 
 use consistory_order::{
     ChainId, ChainOrder, Chains, Edge, Inserted, PathStep, Paths, topological_order,
 };
 use consistory_testkit::Random;
 
-/// Chains of random lengths over shuffled or consecutive nodes.
+/// Builds chains of random lengths over shuffled or consecutive nodes.
 fn random_chains(random: &mut Random) -> Chains {
     let lengths: Vec<usize> = (0..1 + random.below(4)).map(|_| random.below(5)).collect();
     if random.below(2) == 0 {
@@ -53,8 +53,8 @@ fn closure(chains: &Chains, edges: &[Edge]) -> Vec<Vec<bool>> {
     reach
 }
 
-/// Lengths of shortest walks with at least one step, where a run along a chain is one step and
-/// two runs never follow each other.
+/// Returns the lengths of shortest walks with at least one step, where a run along a chain is one
+/// step and two runs are never adjacent.
 fn distances(chains: &Chains, edges: &[Edge]) -> Vec<Vec<usize>> {
     const FAR: usize = usize::MAX;
     let n = chains.nodes();

@@ -94,7 +94,7 @@ pub fn changes(before: Option<&RunStep>, step: &RunStep) -> Vec<String> {
     before.map_or_else(Vec::new, |before| changes_in(before, step, |_| true))
 }
 
-/// Lists what a step changes in some entries of the state.
+/// Lists the changes of a step in some entries of the state.
 fn changes_in(before: &RunStep, step: &RunStep, is_in: impl Fn(usize) -> bool) -> Vec<String> {
     let mut lines = Vec::new();
     let mut fields: Vec<(&Entry, &Entry)> = Vec::new();

@@ -1,10 +1,10 @@
 //! Programs that run on a protocol: all values that their loads can return.
 //!
-//! Each thread is a list of loads and stores, and runs on the processor of its number. The product
-//! of the program and the protocol is explored: a rule that is marked as a load or a store fires
-//! only if it is the next access of its processor's thread, and rules without marks fire freely.
-//! Next to the protocol's state the search keeps, for each storage location, the store whose value
-//! it holds. The effects of tracked rules determine this store ([`crate::tracking`]), so the
+//! Each thread is a list of loads and stores, and runs on the processor with the same number. The
+//! product of the program and the protocol is explored: a rule that is marked as a load or a store
+//! fires only if it is the next access of its processor's thread, and rules without marks fire
+//! freely. Together with the protocol's state, the search keeps the store whose value each storage
+//! location holds. The effects of tracked rules determine this store ([`crate::tracking`]), so the
 //! protocol's own data type may have any number of values.
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub enum ClientAccess {
     Store(u32),
 }
 
-/// What a load read.
+/// The value that a load returned.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Loaded {
     /// A value of the start state.
@@ -36,28 +36,28 @@ pub enum Loaded {
     Store {
         /// The thread.
         thread: u32,
-        /// The place in its accesses.
+        /// Index of the access in the thread.
         access: u32,
     },
 }
 
-/// Why the answers of a program are not known.
+/// Reasons why the answers of a program are not known.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ClientError {
     /// There are fewer processors or blocks than the program needs.
-    #[error("the program has {found} {what}, and the protocol {limit}")]
+    #[error("the program has {found} {what}, but the protocol has {limit}")]
     TooFew {
-        /// What there are too few of.
+        /// The kind that is too few: processors or blocks.
         what: &'static str,
-        /// How many the program needs.
+        /// The number that the program needs.
         found: usize,
-        /// How many the protocol has.
+        /// The number that the protocol has.
         limit: usize,
     },
     /// The system was built without tracking.
     #[error("the protocol does not track its data")]
     NotTracked,
-    /// A rule went wrong.
+    /// A rule failed.
     #[error("a rule of the protocol fails at {}", .0.position)]
     Fault(Box<Fault>),
     /// A load reads data that is undefined.
@@ -74,25 +74,25 @@ impl From<Stopped> for ClientError {
     }
 }
 
-/// For every combination of what the loads read, in the order of threads and accesses, the rules of
-/// a shortest run that has it.
+/// A map from every combination of loaded values, in the order of threads and accesses, to the
+/// rules of a shortest run that produces it.
 pub type ClientAnswers = BTreeMap<Vec<Loaded>, Vec<String>>;
 
-/// Stands for no value of the program.
+/// Represents the absence of a value of the program.
 const NOTHING: u8 = u8::MAX;
-/// The value of the start state; store number `n` is `n + 1`.
+/// Represents the value of the start state; store number `n` is represented by `n + 1`.
 const INITIAL: u8 = 0;
 
-/// A state of the product.
+/// A state of the product of program and protocol.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Joint {
     slots: Box<[i32]>,
-    /// For each location whose value it holds, then for each thread how far it is, then for each
-    /// load what it read.
+    /// The store whose value each location holds, then the position of each thread, then the value
+    /// that each load returned.
     clients: Box<[u8]>,
 }
 
-/// Finds every combination of what the loads of a program can read.
+/// Finds every combination of values that the loads of a program can return.
 pub fn client_answers(
     system: &System,
     threads: &[Vec<ClientAccess>],
@@ -123,9 +123,9 @@ pub fn client_answers(
 struct Product<'p> {
     threads: &'p [Vec<ClientAccess>],
     locations: usize,
-    /// For each thread and access its number among all loads or all stores.
+    /// Number of each access of each thread among all loads or all stores.
     numbers: Vec<Vec<u8>>,
-    /// The stores, by number.
+    /// Stores by number.
     stores: Vec<Loaded>,
     loads: usize,
 }
@@ -156,7 +156,7 @@ impl<'p> Product<'p> {
     fn explore(&self, system: &System, budget: &Budget) -> Result<ClientAnswers, ClientError> {
         let mut stepper = Stepper::new(system, Serialization::Inferred, budget.clone());
         let mut states: Vec<Joint> = Vec::new();
-        // The state that each was reached from, and the rule.
+        // Predecessor of each state, and the rule that led from it.
         let mut reached: Vec<(u32, u32)> = Vec::new();
         let mut known: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         let mut add = |state: Joint, from: (u32, u32), states: &mut Vec<Joint>| {
@@ -197,7 +197,7 @@ impl<'p> Product<'p> {
             let before = states[at].clone();
             stepper.load_slots(&before.slots);
             let mut first = 0;
-            // Rules of a later priority fire only where none of an earlier one does.
+            // Rules of a later priority fire only if no rule of an earlier priority does.
             for &end in &system.lowered.priority_ends {
                 let mut fires = false;
                 for rule in first..end {
@@ -256,10 +256,11 @@ impl<'p> Product<'p> {
         read.iter().map(loaded).collect()
     }
 
-    /// Follows what a rule did; nothing if it is not what the program does next.
+    /// Returns the program's state after the effect of a rule, or `None` if the effect is not the
+    /// program's next step.
     fn follow(&self, before: &[u8], effect: &Effect) -> Result<Option<Box<[u8]>>, UndefinedRead> {
         let mut after: Box<[u8]> = before.into();
-        // The value of each store among the operations.
+        // Value of each store among the operations.
         let mut stored = vec![NOTHING; effect.operations.len()];
         for (number, operation) in effect.operations.iter().enumerate() {
             let (proc, wanted) = match *operation {

@@ -1,10 +1,10 @@
 //! k-graph descriptors: a constraint graph as a stream of symbols.
 //!
-//! A constraint graph of a run grows for ever, but at any time only a few of its nodes can still
+//! The constraint graph of a run grows forever, but at any time only a few of its nodes can still
 //! get an edge. Condon and Hu (2001, section 3.2) write such a graph as a string: a node gets an ID
-//! out of a bounded set, edges are pairs of IDs, and an ID that is given to another node is taken
-//! from the one that had it. A node whose last ID is gone can get no more edges. This module has
-//! the symbols, and a text form for people and pipes with one symbol per line:
+//! from a bounded set, edges are pairs of IDs, and a node loses an ID that is given to another
+//! node. A node without an ID can get no more edges. This module contains the symbols, and a text
+//! form for people and pipes with one symbol per line:
 //!
 //! ```text
 //! # Figure 3 of the paper
@@ -16,25 +16,26 @@
 //! add-ID 3 4
 //! ```
 //!
-//! `LD(P1,B1,init)` loads the initial value, which the paper writes ⊥. The ID 0 never names a node:
-//! `add-ID 0 4` takes ID 4 from its node and gives it to none.
+//! `LD(P1,B1,init)` loads the initial value, which the paper writes as ⊥. The ID 0 never denotes a
+//! node: `add-ID 0 4` removes ID 4 from its node without giving it to another one.
 //!
-//! [`parse_line`] reads one line at a time, so that a stream of any length needs the memory of a line.
+//! [`parse_line`] reads one line at a time, so a stream of any length needs only the memory of a
+//! line.
 
 use std::fmt;
 use std::ops::{BitOr, Range};
 
-/// Identifies a node for a while.
+/// A name of a node, valid until another node gets it.
 ///
-/// 0 is the ID that no node ever has.
+/// No node ever has the ID 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Id(pub u32);
 
-/// Numbers the processors, from 0; in text `P1` is the first.
+/// Number of a processor, counting from 0; in text `P1` is the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Processor(pub u32);
 
-/// Numbers the blocks, from 0; in text `B1` is the first.
+/// Number of a block, counting from 0; in text `B1` is the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Block(pub u32);
 
@@ -43,33 +44,33 @@ pub struct Block(pub u32);
 pub enum Label {
     /// `ST(P,B,V)`.
     Store {
-        /// Who stores.
+        /// The processor that stores.
         processor: Processor,
-        /// Where.
+        /// The block that is stored to.
         block: Block,
-        /// What.
+        /// The stored value.
         value: u32,
     },
     /// `LD(P,B,V)`.
     Load {
-        /// Who loads.
+        /// The processor that loads.
         processor: Processor,
-        /// From where.
+        /// The block that is loaded.
         block: Block,
-        /// What was found; `None` is the initial value.
+        /// The loaded value; `None` is the initial value.
         value: Option<u32>,
     },
 }
 
 impl Label {
-    /// Returns the processor whose operation it is.
+    /// Returns the processor of the operation.
     pub fn processor(self) -> Processor {
         match self {
             Label::Store { processor, .. } | Label::Load { processor, .. } => processor,
         }
     }
 
-    /// Returns the block that it stores to or loads from.
+    /// Returns the block of the operation.
     pub fn block(self) -> Block {
         match self {
             Label::Store { block, .. } | Label::Load { block, .. } => block,
@@ -84,7 +85,7 @@ impl Label {
         }
     }
 
-    /// Checks whether it is a store.
+    /// Checks whether the operation is a store.
     pub fn is_store(self) -> bool {
         matches!(self, Label::Store { .. })
     }
@@ -114,12 +115,12 @@ impl fmt::Display for Block {
     }
 }
 
-/// What an edge says: any of four annotations, or none.
+/// Annotations of an edge: any of four, or none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Annotations(u8);
 
 impl Annotations {
-    /// No annotation: the edge only orders.
+    /// No annotation: the edge only orders its ends.
     pub const NONE: Annotations = Annotations(0);
     /// Program order.
     pub const PO: Annotations = Annotations(1);
@@ -127,14 +128,14 @@ impl Annotations {
     pub const STO: Annotations = Annotations(2);
     /// Inheritance: the load takes its value from the store.
     pub const INH: Annotations = Annotations(4);
-    /// Forced: the load comes before the store that overwrites what it loaded.
+    /// Forced: the load comes before the store that overwrites the value that it loaded.
     pub const FORCED: Annotations = Annotations(8);
 
-    /// The annotations and how they are written.
+    /// The annotations and their names in text.
     const NAMED: [(Annotations, &str); 4] =
         [(Self::PO, "po"), (Self::STO, "STo"), (Self::INH, "inh"), (Self::FORCED, "forced")];
 
-    /// Checks whether all of `other` are among them.
+    /// Checks whether all annotations of `other` are present.
     pub fn has(self, other: Annotations) -> bool {
         self.0 & other.0 == other.0
     }
@@ -164,25 +165,25 @@ impl fmt::Display for Annotations {
 /// A symbol of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Symbol {
-    /// A new node, with its ID; whichever node had the ID loses it.
+    /// A new node with its ID; another node with this ID loses it.
     Node {
-        /// Its ID, not 0.
+        /// ID of the node, not 0.
         id: Id,
-        /// Its label.
+        /// Label of the node.
         label: Label,
     },
-    /// An edge between the nodes that have the two IDs.
+    /// An edge between the nodes with the two IDs.
     Edge {
-        /// An ID of its source.
+        /// An ID of the edge's start.
         from: Id,
-        /// An ID of its target.
+        /// An ID of the edge's end.
         to: Id,
-        /// What it says.
+        /// Annotations of the edge.
         annotations: Annotations,
     },
-    /// Returns one more ID to a node; whichever node had the ID loses it.
+    /// Assigns a further ID to a node; another node with this ID loses it.
     AddId {
-        /// An ID of the node; if no node has it, `id` is only taken away.
+        /// An ID of the node; if no node has this ID, `id` is only removed from its node.
         node: Id,
         /// The further ID, not 0.
         id: Id,
@@ -204,59 +205,59 @@ impl fmt::Display for Symbol {
     }
 }
 
-/// What is wrong with a line of a descriptor, and where.
+/// An error in a line of a descriptor.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}, column {}: {problem}", place.start + 1)]
 pub struct DescriptorError {
     /// The line, counting from 1.
     pub line: u64,
-    /// The place in the line, in characters counting from 0.
+    /// Range of the error in the line, in characters counting from 0.
     pub place: Range<usize>,
     /// The line.
     pub text: String,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: DescriptorProblem,
 }
 
-/// What can be wrong with a line of a descriptor.
+/// Kinds of errors in a line of a descriptor.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DescriptorProblem {
-    /// Something else should stand here.
+    /// The text does not continue as expected.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What should stand here.
+        /// Description of the expected text.
         expected: &'static str,
-        /// What does.
+        /// The text that was found.
         found: String,
     },
-    /// A number is beyond what the format takes.
+    /// A number exceeds the limit of the format.
     #[error("{found} is too large, at most {limit} is allowed")]
     TooLarge {
         /// The number.
         found: String,
-        /// The largest that is allowed.
+        /// The largest allowed number.
         limit: u32,
     },
-    /// Processors, blocks and the IDs of nodes count from 1.
+    /// A processor, a block or the ID of a node is 0.
     #[error("{what} count from 1")]
     Zero {
-        /// What counts from 1.
+        /// The kind that counts from 1.
         what: &'static str,
     },
-    /// An annotation that stands twice on one edge.
-    #[error("`{name}` stands here twice")]
+    /// An annotation is repeated on one edge.
+    #[error("`{name}` occurs twice")]
     Twice {
         /// The annotation.
         name: &'static str,
     },
 }
 
-/// The largest ID: the memory of a checker grows with the IDs in use, not with this.
+/// Largest ID. The memory of a checker grows with the IDs in use, not with this limit.
 pub const MAX_ID: u32 = 1 << 20;
-/// The largest number of a processor, a block or a value.
+/// Largest number of a processor, a block or a value.
 pub const MAX_NUMBER: u32 = i32::MAX as u32;
 
-/// Reads a line of a descriptor: a symbol, or nothing but white space and a comment.
+/// Parses a line of a descriptor: a symbol, or `None` for white space or a comment.
 pub fn parse_line(line: u64, text: &str) -> Result<Option<Symbol>, DescriptorError> {
     let text = text.trim_end_matches(['\n', '\r']);
     let mut cursor = Cursor { text, at: 0 };
@@ -267,7 +268,7 @@ pub fn parse_line(line: u64, text: &str) -> Result<Option<Symbol>, DescriptorErr
     })
 }
 
-/// Reads a whole descriptor, and finds every error in it.
+/// Parses a whole descriptor, and reports every error in it.
 pub fn parse(text: &str) -> Result<Vec<Symbol>, Vec<DescriptorError>> {
     let mut symbols = Vec::new();
     let mut errors = Vec::new();
@@ -284,7 +285,7 @@ type Failure = (Range<usize>, DescriptorProblem);
 
 struct Cursor<'a> {
     text: &'a str,
-    /// The byte where the rest starts.
+    /// Byte offset of the rest.
     at: usize,
 }
 
@@ -404,7 +405,7 @@ impl Cursor<'_> {
         if self.takes(text) { Ok(()) } else { Err(self.expected(expected)) }
     }
 
-    /// Goes over `text` and the space after it, if the rest starts with it.
+    /// Skips `text` and the space after it if the rest starts with `text`; returns whether it did.
     fn takes(&mut self, text: &str) -> bool {
         let found = self.rest().starts_with(text);
         if found {
@@ -429,7 +430,7 @@ impl Cursor<'_> {
         (self.at..self.at + length, DescriptorProblem::Expected { expected, found })
     }
 
-    /// Returns what is left of the line, up to a comment.
+    /// Returns the rest of the line, up to a comment.
     fn rest(&self) -> &str {
         let rest = &self.text[self.at..];
         rest.split_once('#').map_or(rest, |(before, _)| before)

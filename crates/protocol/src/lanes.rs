@@ -1,7 +1,8 @@
 //! The lanes of a picture of a run, one for each participant.
+//!
 //! A run is drawn with one lane per processor and one lane for the parts of the state that belong
-//! to no processor. In a description without marks, the type that indexes most of the state takes
-//! the place of the processors.
+//! to no processor. In a description without marks, the type that indexes most of the state
+//! replaces the processors.
 
 use rustc_hash::FxHashMap;
 
@@ -9,29 +10,29 @@ use crate::murphi::ir::Binder;
 use crate::murphi::{Type, TypeId};
 use crate::system::{Entry, System};
 
-/// Who takes part in the steps of a run.
+/// Assignment of the parts of the state to lanes.
 pub(crate) struct Lanes {
     ty: Option<TypeId>,
-    /// The lane of each slot; the last lane is for what belongs to none.
+    /// Lane of each slot; the last lane is for slots that belong to no participant.
     slots: Vec<u32>,
     count: u32,
 }
 
 impl System {
-    /// Returns the names of the lanes of a run; the last is for what is shared.
+    /// Returns the names of the lanes of a run; the last lane is for the shared state.
     pub fn lane_names(&self) -> Vec<String> {
         let mut names = self.lane_type().map_or(Vec::new(), |ty| self.value_names(ty));
         names.push("shared".to_owned());
         names
     }
 
-    /// Returns the lane of each entry of a state, by the lane's index in
+    /// Returns the lane of each entry of a state, as an index into
     /// [`lane_names`](Self::lane_names).
     pub fn entry_lanes(&self) -> Vec<usize> {
         self.lanes().slots.into_iter().map(|lane| lane as usize).collect()
     }
 
-    /// Finds the type whose values are the lanes.
+    /// Returns the type whose values are the lanes.
     fn lane_type(&self) -> Option<TypeId> {
         if let Some(flow) = &self.flow {
             return Some(flow.proc);
@@ -45,7 +46,7 @@ impl System {
         best.max_by_key(|&(ty, count)| (count, std::cmp::Reverse(ty.0))).map(|(ty, _)| ty)
     }
 
-    /// Counts for each type the slots in arrays over it.
+    /// Counts the slots in arrays over each type.
     fn count_slots(&self, ty: TypeId, out: &mut FxHashMap<TypeId, u32>) {
         match self.program.types.get(ty) {
             Type::Record(fields) => fields.iter().for_each(|f| self.count_slots(f.ty, out)),
@@ -98,7 +99,7 @@ impl System {
         }
     }
 
-    /// Returns the lane of a rule's first parameter that names one.
+    /// Returns the lane that the first suitable parameter of a rule names.
     pub(crate) fn actor(&self, lanes: &Lanes, instance: usize) -> Option<u32> {
         let instance = &self.lowered.rules[instance];
         let binders = &self.program.rules[instance.rule as usize].binders;
@@ -113,8 +114,8 @@ impl System {
     }
 }
 
-/// Whose a part of the state is: what a record inside an array over something else says of a
-/// processor belongs to that record.
+/// Owner of a part of the state. The fields of a record inside an array over another type are
+/// shared, even if processors index them.
 #[derive(Clone, Copy)]
 enum Owner {
     Unknown { is_indexed: bool },
@@ -130,7 +131,7 @@ impl Lanes {
         }
     }
 
-    /// Lists the lanes whose slots differ, in their data too.
+    /// Lists the lanes whose slots or data differ.
     pub(crate) fn touched(&self, before: &[Entry], after: &[Entry]) -> Vec<u32> {
         let changed = self.slots.iter().zip(before.iter().zip(after));
         let mut lanes: Vec<u32> =
@@ -141,5 +142,5 @@ impl Lanes {
     }
 }
 
-/// Number of lanes beyond which a picture is unreadable.
+/// Largest number of lanes of a readable picture.
 const MAX_LANES: u32 = 16;

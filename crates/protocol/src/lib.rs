@@ -1,10 +1,10 @@
 //! Coherence protocols in Murphi: explores every run of a protocol and proves that it is
 //! sequentially consistent.
-//! In reading order: [`tracking`] describes how a rule moves the data that a protocol holds, and
-//! defines the interface of companions, which run next to a protocol and observe it. A [`Model`] is
-//! a description
-//! that was read and checked, a [`System`] is one that can run, and an [`Explorer`] visits all its
-//! states.
+//!
+//! In reading order: [`tracking`] describes how a rule moves the data of a protocol, and defines
+//! the interface of companions, which run next to a protocol and observe it. A [`Model`] is a
+//! description that was read and checked, a [`System`] is one that can run, and an [`Explorer`]
+//! visits all its states.
 
 pub mod descriptor;
 pub mod tracking;

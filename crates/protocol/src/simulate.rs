@@ -7,22 +7,22 @@ use crate::machine::stepper::{Fired, Serialization, Stepper};
 use crate::system::{Fault, System};
 use crate::tracking::{Effect, Operation};
 
-/// A random run, as far as it went.
+/// A random run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Simulation {
-    /// What the start state and each rule did to the locations.
+    /// Effects of the start state and of each rule on the locations.
     pub effects: Vec<Effect>,
-    /// What went wrong in the end, if anything did.
+    /// The fault that ended the run, if any.
     pub fault: Option<Fault>,
 }
 
-/// How many rules fire for each load or store at most: a run may stop doing any.
+/// Largest number of rules that fire per load or store, because a run may stop performing any.
 const MAX_RULES_PER_OPERATION: usize = 200;
 
-/// Runs a system that tracks its data until it has performed so many loads and stores, fails, or
-/// gets nowhere.
+/// Runs a system that tracks its data until it has performed the given number of loads and stores,
+/// fails, or makes no progress.
 ///
-/// The same seed gives the same run.
+/// The same seed produces the same run.
 pub fn simulate(system: &System, operations: usize, seed: u64) -> Simulation {
     let mut random = QuickRandom::new(seed);
     let mut below = |bound: usize| random.below(bound);
@@ -48,7 +48,8 @@ pub fn simulate(system: &System, operations: usize, seed: u64) -> Simulation {
         stepper.load_slots(&state);
         let mut fired = Fired::Disabled;
         for tried in 0..rules.len() {
-            // Rules of one priority are tried in a random order, those that come first before.
+            // Rules of one priority are tried in a random order, after those of smaller priority
+            // numbers.
             let end = ends[ends.partition_point(|&end| end <= tried)];
             let other = tried + below(end - tried);
             rules.swap(tried, other);

@@ -1,4 +1,4 @@
-//! A description, and the system that is built from it to be run.
+//! A description, and the runnable system that is built from it.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ pub struct Model {
 }
 
 impl Model {
-    /// The number of bytes that a description may have.
+    /// Largest size of a description in bytes.
     pub const MAX_BYTES: u64 = murphi::MAX_BYTES as u64;
 
-    /// Reads and checks a description; diagnostics call it `name`.
+    /// Reads and checks a description; `name` is its name in diagnostics.
     pub fn parse(name: &str, text: &str) -> Result<Model, Diagnostics> {
         Model::parse_with(name, text, &[])
     }
@@ -43,8 +43,8 @@ impl Model {
         Ok(Model { source, program, constants: constants.into() })
     }
 
-    /// Returns why nothing can be proved of the loads and stores of a description, if nothing can:
-    /// none are marked.
+    /// Returns the reason why nothing can be proved about a description without marked loads or
+    /// without marked stores, or `None` if it has both.
     pub fn missing_marks(&self) -> Option<&'static str> {
         let marks = || self.program.rules.iter().flat_map(|rule| &rule.marks);
         let loads = marks().any(|mark| matches!(mark.kind, MarkKind::Load { .. }));
@@ -66,18 +66,18 @@ impl Model {
         }
     }
 
-    /// Estimates how many bytes it takes to run the description on some threads, besides the states
-    /// that are visited.
+    /// Estimates the bytes that it takes to run the description on `jobs` threads, in addition to
+    /// the visited states.
     pub fn estimated_bytes(&self, jobs: usize) -> u64 {
         estimated_bytes(&self.program, jobs)
     }
 
-    /// Builds a system that runs with data as it is.
+    /// Builds a system that runs with concrete data.
     pub fn plain(&self) -> System {
         self.system(None)
     }
 
-    /// Builds a system that runs with labels in the place of data, or says what stands against it.
+    /// Builds a system that runs with labels instead of data, or reports what prevents this.
     pub fn tracked(&self) -> Result<System, Diagnostics> {
         match flow::analyse(&self.program) {
             Ok(flow) => Ok(self.system(Some(flow))),
@@ -110,7 +110,7 @@ impl Model {
 #[derive(Debug)]
 pub struct System {
     pub(crate) source: Source,
-    /// Values that constants were given from outside.
+    /// Values of constants that were given from outside.
     pub(crate) constants: Arc<[(String, ConstantValue)]>,
     pub(crate) program: Arc<Program>,
     pub(crate) lowered: Lowered,
@@ -121,7 +121,7 @@ pub struct System {
     pub(crate) serialized_locations: Vec<u32>,
 }
 
-/// A place in a description.
+/// A position in a description.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Position {
     /// The name of the description.
@@ -138,25 +138,25 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// Something that went wrong when a rule ran, and where.
+/// A failure of a running rule, and its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
-    /// What went wrong.
+    /// The kind of failure.
     pub kind: FaultKind,
-    /// Where.
+    /// Its position.
     pub position: Position,
 }
 
-/// What a slot of a state holds.
+/// A slot of a state with its value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// The variable, as the description would write it.
+    /// Name of the variable, as written in the description.
     pub name: String,
-    /// Its value; nothing if it is undefined.
+    /// Value of the variable; `None` if it is undefined.
     pub value: Option<String>,
 }
 
-/// Estimates the bytes of a program: what each slot and each rule takes, once and per thread.
+/// Estimates the bytes of a program: those of each slot and each rule, once and per thread.
 fn estimated_bytes(program: &Program, jobs: usize) -> u64 {
     const PER_SLOT: u64 = 64;
     const PER_SLOT_AND_THREAD: u64 = 160;
@@ -175,8 +175,8 @@ fn estimated_bytes(program: &Program, jobs: usize) -> u64 {
 }
 
 impl System {
-    /// Estimates how many bytes it takes to run on some threads, besides the states that are
-    /// visited.
+    /// Estimates the bytes that it takes to run on `jobs` threads, in addition to the visited
+    /// states.
     pub fn estimated_bytes(&self, jobs: usize) -> u64 {
         estimated_bytes(&self.program, jobs)
     }
@@ -186,12 +186,12 @@ impl System {
         self.layout.bits
     }
 
-    /// Counts the rules, each choice of parameters by itself.
+    /// Counts the rules, each combination of parameters separately.
     pub fn rules(&self) -> usize {
         self.lowered.rules.len()
     }
 
-    /// Returns what a companion has to be built for; nothing without tracking.
+    /// Returns the shape for which a companion must be built; `None` without tracking.
     pub fn shape(&self) -> Option<Shape> {
         let flow = self.flow.as_ref()?;
         let types = &self.program.types;
@@ -203,13 +203,13 @@ impl System {
         })
     }
 
-    /// Returns the names of the locations, as the description would write them.
+    /// Returns the names of the locations, as written in the description.
     pub fn location_names(&self) -> Vec<String> {
         let names = slot_names(&self.program);
         self.layout.locations.iter().map(|&slot| names[slot as usize].clone()).collect()
     }
 
-    /// Returns the names of the variables that only checks look at.
+    /// Returns the names of the variables that only checks read.
     pub fn ghost_names(&self) -> Vec<String> {
         let ghosts = self.flow.iter().flat_map(|flow| &flow.ghosts);
         let mut names: Vec<String> =
@@ -301,12 +301,13 @@ impl System {
         Fault { kind: site.kind.clone(), position: self.position(site.span) }
     }
 
-    /// Returns the scalarsets of a loop that depends on the order of its rounds, if a site is of one.
+    /// Returns the scalarsets of a loop that depends on the order of its rounds, if the site
+    /// belongs to one.
     pub(crate) fn ordered_loop(&self, site: SiteId) -> Option<&[TypeId]> {
         self.lowered.loops.get(&site).map(|types| &types[..])
     }
 
-    /// Lists the scalarsets of which `clear` picks a value; data is never permuted when tracked.
+    /// Lists the scalarsets from which `clear` picks a value; tracked data is never permuted.
     pub(crate) fn clear_notes(&self) -> Vec<GivenUp> {
         let data = self.flow.as_ref().map(|flow| flow.data);
         let notes = self.symmetric.cleared.iter().filter(|(ty, _)| Some(*ty) != data);
@@ -317,7 +318,7 @@ impl System {
         given_up.collect()
     }
 
-    /// Writes out the slots of a state; `contents` are the values of its locations.
+    /// Converts the slots of a state to text; `contents` are the values of its locations.
     pub(crate) fn entries(&self, memory: &[i32], contents: &[i64]) -> Vec<Entry> {
         let names = slot_names(&self.program);
         let slots = self.layout.slots.iter().zip(memory).zip(names);
@@ -334,7 +335,7 @@ impl System {
         entries.collect()
     }
 
-    /// Writes out what rules print.
+    /// Converts the output of rules to text.
     pub(crate) fn show_printed(&self, printed: &[Printed]) -> String {
         let mut out = String::new();
         for piece in printed {
@@ -373,7 +374,8 @@ impl System {
     }
 }
 
-/// Finds the locations where `serialize` marks may look for stores, whatever their indices are.
+/// Finds the locations where `serialize` marks may look for stores, for any values of their
+/// indices.
 fn serialized_locations(program: &Program, layout: &Layout, flow: Option<&Flow>) -> Vec<u32> {
     if flow.is_none() {
         return Vec::new();
@@ -395,7 +397,7 @@ fn serialized_locations(program: &Program, layout: &Layout, flow: Option<&Flow>)
     locations.collect()
 }
 
-/// Lists the slots that a place of a rule may be, whatever its indices are.
+/// Lists the slots that a place of a rule may denote, for any values of its indices.
 fn slots_of(program: &Program, rule: &Rule, place: &Place) -> Vec<u32> {
     let alias = rule.binders.iter().find_map(|binder| match binder {
         Binder::Alias { var, place: aliased } if *var == place.root => Some(aliased),

@@ -1,8 +1,8 @@
-//! From a run to the history of its trace.
+//! Conversion of a run to the history of its trace.
 //!
-//! The protocol does not look at data, so a run with these effects exists with any values. Each
-//! store of the history has a value of its own: that is the run that is hardest to explain, and
-//! `wr` follows from the values.
+//! The protocol does not read data, so there is a run with these effects for any choice of values.
+//! In the history each store has a unique value: this is the run that is hardest to explain, and
+//! the values determine `wr`.
 
 use consistory_history::{Action, History, HistoryBuilder, HistoryError, KeyId, SessionId};
 
@@ -11,20 +11,21 @@ use crate::tracking::{Effect, Operation, Source};
 /// The names of a history's sessions and keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceNames {
-    /// What the processors are called.
+    /// Names of the processors.
     pub procs: Vec<String>,
-    /// What the blocks are called.
+    /// Names of the blocks.
     pub blocks: Vec<String>,
 }
 
 /// Builds the history of a run: the effect of its start state, then that of each rule.
 ///
-/// Only processors and blocks that an operation names have a session and a key. Stores have the
-/// values 1, 2 and so on. A load of an initial value finds 0; if the start state holds several, the
-/// others are -2, -3 and so on, and the first that is loaded from a block is the block's initial
-/// value. A load of something undefined finds -1, which nobody stores. A load of what `clear` left in a
-/// location is not in the history: the value is a constant of the protocol, which may be that of a store
-/// or an initial one, and without values nothing can be said about it.
+/// Only processors and blocks that an operation names have a session or a key. Stores have the
+/// values 1, 2 and so on. A load of an initial value returns 0; if the start state holds several
+/// initial values, the others are -2, -3 and so on, and the first one that is loaded from a block
+/// is the block's initial value. A load of an undefined location returns -1, which is never stored.
+/// A load from a location that `clear` has set is omitted from the history: its value is a constant
+/// of the protocol, which may equal that of a store or an initial one, and nothing can be said
+/// about it without values.
 pub fn history<'a>(
     names: &TraceNames,
     effects: impl IntoIterator<Item = &'a Effect>,
@@ -72,17 +73,17 @@ pub fn history<'a>(
     builder.finish()
 }
 
-/// The values of a run in which each store has one of its own.
+/// Values of a run in which each store has a unique value.
 #[derive(Default)]
 pub(crate) struct Values {
-    /// What each location holds: the number of a store, 0 or below -1 for an initial value, -1 if
-    /// it holds nothing.
+    /// Contents of each location: the number of a store; 0, or a number below -1, for an initial
+    /// value; -1 if there is none.
     pub(crate) contents: Vec<i64>,
     stores: i64,
 }
 
 impl Values {
-    /// Follows an effect; `visit` gets its operations with their values.
+    /// Follows an effect; `visit` receives its operations with their values.
     pub(crate) fn step(&mut self, effect: &Effect, visit: &mut dyn FnMut(Operation, i64)) {
         let mut performed: Vec<i64> = Vec::new();
         let value = |source: Source, performed: &[i64]| match source {

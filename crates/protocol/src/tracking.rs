@@ -1,16 +1,17 @@
-//! Tracking: which loads, stores and copies a rule of a protocol performs.
+//! Tracking: the loads, stores and copies that a rule of a protocol performs.
 //!
-//! A protocol has L storage *locations*: the parts of its state that have the data type, wherever
-//! they sit. A location holds the value of some store, an initial value, or nothing; the value
-//! itself does not matter. When a rule fires, its [`Effect`] says what happened to the locations,
-//! as the tracking labels of Condon and Hu (section 4.1) do: where each location's new contents
-//! come from, and which operations of the trace the rule performs.
+//! A protocol has L storage *locations*: the parts of its state that have the data type, at any
+//! place in the state. A location holds the value of some store, an initial value, or nothing; the
+//! value itself does not matter. When a rule fires, its [`Effect`] describes what happened to the
+//! locations, like the tracking labels of Condon and Hu (section 4.1): the source of each
+//! location's new contents, and the operations of the trace that the rule performs.
 //!
-//! A [`Companion`] runs beside the protocol: an observer with its checker. Its state is bytes to
-//! the exploration, which stores it with the protocol's state, hands it every effect, and asks it
-//! to follow when processors, blocks and locations are renamed.
+//! A [`Companion`] runs next to the protocol: an observer with its checker. To the exploration, a
+//! companion's state is a sequence of bytes. The exploration stores these bytes with the protocol's
+//! state, passes every effect to the companion, and asks it to rename processors, blocks and
+//! locations.
 
-/// Where the contents of a location come from.
+/// Source of the contents of a location.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Source {
     /// From the location with this index, as it was *before* the rule fired; a location that the
@@ -24,7 +25,7 @@ pub enum Source {
         /// their numbers are equal. Numbers count from 0 in the order of the locations.
         value: u32,
     },
-    /// From nowhere: undefined, or cleared.
+    /// No source: the location is undefined or cleared.
     Nothing,
 }
 
@@ -39,63 +40,65 @@ pub enum Operation {
         proc: u32,
         /// The block.
         block: u32,
-        /// What is read: a location as it was before the rule fired, or a store of the same rule.
+        /// The loaded contents: those of a location before the rule fired, or the value of a store
+        /// of the same rule.
         from: Source,
     },
-    /// A processor stores a new value to a block; [`Effect::sources`] says which locations get it.
+    /// A processor stores a new value to a block; [`Effect::sources`] determines which locations
+    /// get it.
     Store {
         /// The processor.
         proc: u32,
         /// The block.
         block: u32,
     },
-    /// The store whose value is read here is the next of its block in the store order.
+    /// The store whose value is read here is the next one of its block in the store order.
     ///
-    /// A protocol that has none of these orders its stores as they happen.
+    /// In a protocol without such operations, the store order is the order in which stores happen.
     Serialize {
         /// The block.
         block: u32,
-        /// Which store is meant: what a location held before the rule fired, or a store of the
+        /// The store: the one whose value a location held before the rule fired, or a store of the
         /// same rule.
         from: Source,
     },
 }
 
-/// What a rule did to the locations, all of it at once.
+/// Effect of a rule on the locations, which changes all of them simultaneously.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Effect {
-    /// The operations, in order.
+    /// Operations, in order.
     pub operations: Vec<Operation>,
-    /// For each location where its contents come from; copies are simultaneous.
+    /// Source of each location's contents; copies are simultaneous.
     pub sources: Vec<Source>,
 }
 
 impl Effect {
-    /// Checks whether nothing happened that a companion could see.
+    /// Checks whether a companion can observe nothing.
     pub fn is_silent(&self) -> bool {
         self.operations.is_empty() && self.copies_nothing()
     }
 
-    /// Checks whether every location holds what it held before.
+    /// Checks whether every location keeps its contents.
     pub fn copies_nothing(&self) -> bool {
         self.sources.iter().zip(0..).all(|(&source, at)| source == Source::Location(at))
     }
 }
 
-/// The numbers that a companion is built for.
+/// Numbers for which a companion is built.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shape {
-    /// How many processors there are.
+    /// Number of processors.
     pub procs: u32,
-    /// How many blocks there are.
+    /// Number of blocks.
     pub blocks: u32,
-    /// How many locations there are.
+    /// Number of locations.
     pub locations: u32,
-    /// Whether the store order is given by [`Operation::Serialize`] instead of by time.
+    /// Whether [`Operation::Serialize`] determines the store order, instead of time.
     pub serializes: bool,
 }
 
-/// New names for processors, blocks and locations: for each old index the new one.
+/// New indices of processors, blocks and locations, by their old indices.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Renaming {
     /// New indices of the processors.
@@ -106,51 +109,51 @@ pub struct Renaming {
     pub locations: Vec<u32>,
 }
 
-/// A companion found that what happened is not allowed.
+/// The error that a companion does not allow an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected;
 
-/// What runs beside a protocol and sees each of its effects.
+/// An observer that runs next to a protocol and sees each of its effects.
 ///
-/// States are bytes of a fixed width. Equal situations must have equal bytes, or the exploration
-/// does not end; whether a state accepts is decided on the step that leads to it. Who wants to know
-/// more of a rejection feeds the effects of the run that was found to a companion of its own.
+/// States are bytes of a fixed width. Equivalent states must have equal bytes, or the exploration
+/// does not end; whether a state is accepted is decided by the step that leads to it. To learn more
+/// about a rejection, pass the effects of the run that was found to a separate companion.
 pub trait Companion: Sync {
-    /// Returns how many bytes a state has.
+    /// Returns the number of bytes of a state.
     fn width(&self) -> usize;
 
     /// Writes the state after a start state of the protocol; `state` is all zeros.
     fn start(&self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected>;
 
-    /// Follows what a rule did; `after` is all zeros.
+    /// Writes the state after the effect of a rule; `after` is all zeros.
     fn step(&self, before: &[u8], effect: &Effect, after: &mut [u8]) -> Result<(), Rejected>;
 
-    /// Writes the same state under other names; `renamed` is all zeros.
+    /// Writes the same state with renamed indices; `renamed` is all zeros.
     fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]);
 
-    /// Returns what computes many steps from one state, if that is better done at once.
+    /// Returns a follower, if computing many steps from one state is faster with one.
     fn follower(&self) -> Option<Box<dyn Follower + '_>> {
         None
     }
 }
 
-/// A companion that keeps the state it is in, with memory of its own; one a thread.
+/// A companion with its own memory for the current state; each thread has its own.
 pub trait Follower: Send {
     /// Writes the state after a start state of the protocol; `state` is all zeros.
     fn start(&mut self, effect: &Effect, state: &mut [u8]) -> Result<(), Rejected>;
 
-    /// Takes up a state, from which steps are computed one by one.
+    /// Loads a state, from which steps are computed one by one.
     fn load(&mut self, state: &[u8]);
 
-    /// Goes on from the state that was taken up by what a rule did; `after` is all zeros.
+    /// Writes the state after the effect of a rule on the loaded state; `after` is all zeros.
     fn step(&mut self, effect: &Effect, after: &mut [u8]) -> Result<(), Rejected>;
 
-    /// Writes the state after the last step, or the one that was taken up if there was none since,
-    /// under other names; `renamed` is all zeros.
+    /// Writes the state after the last step since loading, or the loaded state if there was none,
+    /// with renamed indices; `renamed` is all zeros.
     fn rename(&mut self, renaming: &Renaming, renamed: &mut [u8]);
 }
 
-/// Follows a companion that has no follower of its own.
+/// A follower for a companion that has no follower of its own.
 pub(crate) struct ByBytes<'a> {
     companion: &'a dyn Companion,
     loaded: Vec<u8>,

@@ -1,9 +1,9 @@
-//! Random small protocols: every way of exploring one comes to the same verdict.
+//! Random small protocols: every way of exploring a protocol reaches the same verdict.
 //!
 //! The oracle explores without symmetry, with numbers for processors and blocks and without
-//! variables that nothing reads. Symmetry, scalarsets and such variables must not change the verdict,
-//! nor how long the shortest run to a violation is. A second oracle judges every trace up to a
-//! length by itself, and shares nothing with observer and checker.
+//! variables that nothing reads. Symmetry, scalarsets and such variables must change neither the
+//! verdict nor the length of the shortest run to a violation. A second oracle, which shares nothing
+//! with observer and checker, judges every trace up to a given length by itself.
 
 use crate::support::protocols::{RandomProtocol, Style};
 use crate::support::{Random, cases};
@@ -16,11 +16,11 @@ fn judge(history: &History) -> Verdict {
     decide_stored(history, StoreModel::Sc, &CheckOptions::default()).judgement.verdict()
 }
 
-/// What is compared.
+/// Result of one exploration, for comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Found {
     Proved,
-    /// Violation, after so many steps; the number is left out if failing runs were passed over.
+    /// A violation after a number of steps; `None` if failing runs were passed over.
     Violation(Option<usize>),
     Unexplained,
     /// Too many states for a test.
@@ -74,8 +74,8 @@ fn symmetry_and_variables_that_nothing_reads_change_nothing() {
         ] {
             let text = protocol.text(Style { scalarsets, ghosts });
             let found = explore(&tracked(&text), symmetry);
-            // Of the failing runs of a level only some are judged, and which ones depends on the
-            // order of states: one style may meet the violation and another one miss it.
+            // Only some of the failing runs of a level are judged, depending on the order of
+            // states: one style may find the violation and another one miss it.
             let agrees = match (&found, &expected) {
                 (Found::Violation(Some(steps)), Found::Violation(Some(wanted))) => steps == wanted,
                 (Found::Proved, _) | (_, Found::Proved) => found == expected,

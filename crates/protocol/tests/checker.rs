@@ -1,4 +1,4 @@
-//! The checker against the definition: build the whole constraint graph, then test it.
+//! The checker against the definition: the whole constraint graph is built and tested.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use consistory_protocol::{Checker, Reason};
 
 use crate::support::{Random, cases};
 
-/// A descriptor's graph: the label of each node, and each edge with what it says.
+/// Graph of a descriptor: the label of each node, and each edge with its annotations.
 struct Graph {
     labels: Vec<Label>,
     edges: Vec<(usize, usize, Annotations)>,
@@ -41,7 +41,7 @@ fn graph(symbols: &[Symbol]) -> Option<Graph> {
     Some(graph)
 }
 
-/// Decides, to the letter of section 3.1, whether a graph is an acyclic constraint graph.
+/// Decides, exactly by section 3.1, whether a graph is an acyclic constraint graph.
 fn is_acyclic_constraint_graph(graph: &Graph) -> bool {
     let Graph { labels, edges } = graph;
     let n = labels.len();
@@ -61,7 +61,7 @@ fn is_acyclic_constraint_graph(graph: &Graph) -> bool {
         }
         reach
     };
-    // 2. u - 1 edges that order the operations of a processor totally, as the trace does.
+    // 2. u - 1 edges that totally order the operations of a processor, as in the trace.
     let mut successive = Vec::new();
     for (to, label) in labels.iter().enumerate() {
         let before = (0..to).rev().find(|&from| labels[from].processor() == label.processor());
@@ -73,7 +73,7 @@ fn is_acyclic_constraint_graph(graph: &Graph) -> bool {
     if given != successive {
         return false;
     }
-    // 3. u - 1 edges that order the stores of a block totally.
+    // 3. u - 1 edges that totally order the stores of a block.
     let stores_of_one = |&(from, to): &(usize, usize)| {
         let (from, to) = (labels[from], labels[to]);
         from.is_store() && to.is_store() && from.block() == to.block()
@@ -96,7 +96,7 @@ fn is_acyclic_constraint_graph(graph: &Graph) -> bool {
     if !sto.iter().all(stores_of_one) {
         return false;
     }
-    // 4. One inheritance edge into each load of a stored value, and no others.
+    // 4. One inheritance edge to each load of a stored value, and no others.
     let inherits = |&(from, to): &(usize, usize)| {
         let (from, to) = (labels[from], labels[to]);
         from.is_store()
@@ -151,13 +151,13 @@ fn by_definition(symbols: &[Symbol]) -> bool {
     graph(symbols).is_some_and(|graph| is_acyclic_constraint_graph(&graph))
 }
 
-/// Builds a descriptor of an acyclic constraint graph: of the trace of a serial memory, in an order
-/// in which it did not happen.
+/// Builds a descriptor of an acyclic constraint graph: that of a trace of a serial memory, in an
+/// order different from the serial one.
 fn valid(random: &mut Random) -> Vec<Symbol> {
     let (processors, blocks, values) =
         (1 + random.below(3), 1 + random.below(2), 1 + random.below(2));
     let length = random.below(11);
-    // The serial order, and in it for each load the store that it inherits from.
+    // The serial order, with the store from which each load inherits.
     let mut serial: Vec<(Label, Option<usize>)> = Vec::new();
     let mut latest: Vec<Option<usize>> = vec![None; blocks];
     for at in 0..length {
@@ -173,7 +173,7 @@ fn valid(random: &mut Random) -> Vec<Symbol> {
             serial.push((Label::Load { processor, block, value }, latest[b]));
         }
     }
-    // A trace: the same operations, some earlier or later, each program in its order.
+    // A trace: the same operations, some moved earlier or later, each program in its order.
     let mut trace: Vec<usize> = (0..length).collect();
     for _ in 0..random.below(2 * length + 1) {
         let at = random.below(length.max(2) - 1);
@@ -219,7 +219,7 @@ fn valid(random: &mut Random) -> Vec<Symbol> {
     write_descriptor(random, &serial, &trace, edges)
 }
 
-/// Writes the symbols of a graph in some order, with IDs that are used again.
+/// Writes the symbols of a graph in some order, reusing IDs.
 fn write_descriptor(
     random: &mut Random,
     serial: &[(Label, Option<usize>)],
@@ -249,7 +249,7 @@ fn write_descriptor(
             entered[node] = true;
         } else {
             let (from, to, annotations) = edges.swap_remove(ready[random.below(ready.len())]);
-            // Sometimes one symbol for all that is said of two nodes.
+            // Sometimes one symbol has all annotations between two nodes.
             let mut annotations = annotations;
             if random.chance(1, 2) {
                 edges.retain(|&(f, t, more)| {
@@ -292,7 +292,7 @@ fn write_descriptor(
     symbols
 }
 
-/// Damages a descriptor a little.
+/// Applies a small random damage to a descriptor.
 fn damage(random: &mut Random, symbols: &mut Vec<Symbol>) {
     if symbols.is_empty() {
         return;
@@ -390,7 +390,7 @@ fn damaged_descriptors_are_judged_as_their_graphs_are() {
     assert_eq!(reasons.len(), 15, "{reasons:?}");
 }
 
-/// Equal states have equal continuations: that is what makes the checker an automaton.
+/// Equal states have equal continuations, which makes the checker an automaton.
 #[test]
 fn equal_states_go_on_alike() {
     let mut seen: std::collections::HashMap<Vec<u8>, Vec<Symbol>> = Default::default();
@@ -419,7 +419,7 @@ fn equal_states_go_on_alike() {
     assert!(met > 500, "{met}");
 }
 
-/// A long stream of few IDs is checked in the memory of few nodes.
+/// A long stream with few IDs is checked in the memory for few nodes.
 #[test]
 fn memory_depends_on_the_bandwidth() {
     let mut checker = Checker::new();
@@ -464,11 +464,11 @@ fn the_figure_of_the_paper_is_accepted() {
     assert_eq!(verdict(figure), "accepted");
     assert_eq!(
         verdict(&figure.replace("4 -> 3 forced\n", "")),
-        "symbol 12: LD(P2,B1,1) is left without a forced edge to the store that overwrites what it loaded"
+        "symbol 12: LD(P2,B1,1) has no forced edge to the store that overwrites the loaded value"
     );
     assert_eq!(
         verdict(&figure.replace("3 -> 1 inh\n4 -> 1 po", "4 -> 1 po\n1 -> 3 forced\n3 -> 1 inh")),
-        "symbol 13: this edge closes a cycle: LD(P2,B1,2) comes before ST(P1,B1,2) already"
+        "symbol 13: this edge closes a cycle: LD(P2,B1,2) already comes before ST(P1,B1,2)"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Checkpoints: a search that stops and goes on ends as one that does not stop.
+//! Checkpoints: a search that is stopped and continued ends like one that is not stopped.
 
 use consistory_diagnostic::Style;
 use consistory_protocol::{
@@ -14,7 +14,7 @@ fn model(text: &str) -> Model {
     Model::parse("test.m", text).unwrap_or_else(|d| panic!("{}", d.render(Style::Plain)))
 }
 
-/// Keeps the checkpoint of the round in which a search ends undecided.
+/// Writes the checkpoint of the round in which a search ends undecided.
 fn keep(bytes: &mut Vec<u8>) -> impl FnMut(&Snapshot<'_>) {
     |snapshot| {
         if snapshot.is_last() {
@@ -24,7 +24,7 @@ fn keep(bytes: &mut Vec<u8>) -> impl FnMut(&Snapshot<'_>) {
     }
 }
 
-/// Explores, from a checkpoint if there is one.
+/// Explores, starting from a checkpoint if one is given.
 fn explore(system: &System, options: &Options, from: Option<Checkpoint>) -> Exploration {
     let explorer = Explorer::new(system).options(options.clone());
     let explorer = match from {
@@ -38,7 +38,7 @@ fn read(bytes: &[u8]) -> Checkpoint {
     Checkpoint::read(&mut &*bytes).unwrap()
 }
 
-/// Explores in parts: with a limit of states that grows, and a number of threads for each part.
+/// Explores in parts, with a growing limit of states and a number of threads for each part.
 fn in_parts(system: &System, options: &Options, limits: &[(u64, usize)]) -> Exploration {
     let mut bytes = Vec::new();
     let mut known = None;
@@ -106,7 +106,7 @@ fn proofs_go_on_as_well() {
     }
 }
 
-/// A checkpoint of a small search.
+/// Returns the checkpoint of a small search.
 fn small(text: &str, options: &Options) -> Vec<u8> {
     let mut bytes = Vec::new();
     let options = Options { states: Some(60), ..options.clone() };
@@ -166,11 +166,11 @@ fn a_checkpoint_of_something_else_is_refused() {
     for (options, message) in [
         (
             Options { symmetry: false, ..options.clone() },
-            "the checkpoint was made with symmetry, and this search is without symmetry",
+            "the checkpoint was made with symmetry, but this search runs without symmetry",
         ),
         (
             Options { compaction: true, ..options.clone() },
-            "the checkpoint was made with exact states, and this search is with hash compaction",
+            "the checkpoint was made with exact states, but this search runs with hash compaction",
         ),
     ] {
         assert_eq!(refused(GERMAN, &options).to_string(), message);

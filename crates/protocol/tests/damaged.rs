@@ -1,4 +1,4 @@
-//! Damaged descriptions: whatever is wrong with them, they are refused or run, and nothing panics.
+//! Damaged descriptions are either refused or run; none of them causes a panic.
 
 use std::path::Path;
 

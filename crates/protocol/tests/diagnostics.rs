@@ -1,4 +1,5 @@
-//! What is said of descriptions with errors: all of it at once, each with its place.
+//! Diagnostics of descriptions with errors: all errors are reported together, each with its
+//! position.
 
 use consistory_protocol::Model;
 use expect_test::{Expect, expect};
@@ -8,7 +9,7 @@ fn check(text: &str, expected: Expect) {
     expected.assert_eq(&errors.to_string());
 }
 
-/// Checks what stands against tracking the data of a description.
+/// Checks the reasons why the data of a description cannot be tracked.
 fn check_tracking(text: &str, expected: Expect) {
     let model = Model::parse("a.m", text).unwrap_or_else(|errors| panic!("{errors}"));
     expected.assert_eq(&model.tracked().expect_err("it cannot be tracked").to_string());
@@ -39,7 +40,7 @@ fn every_error_of_syntax_is_reported() {
             a.m:7:14: unexpected character `ง`
             a.m:7:16: expected a declaration, a procedure, a function or a rule, found `1`
             a.m:8:5: expected `data`, `store`, `load` or `serialize`, found `keep`
-            a.m:9:1: this mark does not stand in front of a rule
+            a.m:9:1: this mark is not in front of a rule
             a.m: 12 errors"#]],
     );
 }
@@ -62,10 +63,10 @@ fn every_error_of_names_and_types_is_reported() {
          rule \"c\" ismember(x, P) ==> multisetremove(p, m); assert isundefined(r); end;\n\
          invariant exists i: 0..1 do i end;\n",
         expect![[r#"
-            a.m:1:16: nothing is called `x`
+            a.m:1:16: unknown name `x`
             a.m:2:47: `C` is declared twice
             a.m:2:70: a union is made of enumerations, scalarsets and unions, not of `0..3`
-            a.m:3:14: nothing is called `C2`
+            a.m:3:14: unknown name `C2`
             a.m:3:21: the range `3..1` is empty or too large
             a.m:3:42: an array cannot have `R` as its index
             a.m:4:39: `Red` is declared twice
@@ -77,7 +78,7 @@ fn every_error_of_names_and_types_is_reported() {
             a.m:7:25: `P` is needed here, this is `0..2`
             a.m:7:33: an integer is needed here, this is `P`, whose values have no order and no arithmetic
             a.m:7:33: `P` is needed here, this is an integer
-            a.m:7:45: nothing is called `X`; did you mean `x`?
+            a.m:7:45: unknown name `X`; did you mean `x`?
             a.m:7:50: there is no field `h`; there is `f`
             a.m:7:58: a record has no index
             a.m:8:25: this must be constant
@@ -89,10 +90,10 @@ fn every_error_of_names_and_types_is_reported() {
             a.m:9:45: a `var` parameter of `0..1` is needed here, this is `0..2`
             a.m:9:51: a variable is needed here
             a.m:9:55: `f` takes 1 argument, here are 2 given
-            a.m:9:69: `undefined` can only be assigned or passed; ask by `isundefined(...)`
+            a.m:9:69: `undefined` can only be assigned or passed; test for it with `isundefined(...)`
             a.m:10:10: `boolean` and `0..2` cannot be compared
             a.m:10:26: a condition is needed here, this is `0..2`
-            a.m:10:33: nothing is called `y`
+            a.m:10:33: unknown name `y`
             a.m:10:70: `0..2` is needed here, this is `C`
             a.m:12:1: no data type is named: add a line `--@ data TYPE`
             a.m:13:22: a value of `0..2` is never in `P`
@@ -120,7 +121,7 @@ fn marks_are_checked() {
          end;\n",
         expect![[r#"
             a.m:2:10: the data type is named twice
-            a.m:7:1: what is stored? say which variable by `value=`
+            a.m:7:1: the stored value is ambiguous: name its variable with `value=`
             a.m:8:22: `from=` needs a place of the data type `Value`, this is `Other`
             a.m:9:1: this mark needs `proc=`
             a.m:9:24: `colour` has no meaning here
@@ -149,12 +150,12 @@ fn data_that_is_not_only_copied_is_refused() {
         expect![[r#"
             a.m:4:47: this computes with data or compares it; tracking needs data to be copied only
             a.m:8:14: this computes with data or compares it; tracking needs data to be copied only
-            a.m:11:31: this makes up data; outside start states data is only copied or stored
+            a.m:11:31: this creates data; outside start states data can only be copied or stored
             a.m:11:39: this computes with data or compares it; tracking needs data to be copied only
-            a.m:11:61: this makes up data; outside start states data is only copied or stored
+            a.m:11:61: this creates data; outside start states data can only be copied or stored
             a.m:12:30: this ranges over the data type, which tracking erases
-            a.m:12:58: this value comes from nowhere: mark the rule with `--@ store ...`
-            a.m:12:78: this value comes from nowhere: mark the rule with `--@ store ...`
+            a.m:12:58: no store of this rule stores this value: mark the rule with `--@ store ...`
+            a.m:12:78: no store of this rule stores this value: mark the rule with `--@ store ...`
             a.m: 8 errors"#]],
     );
     check_tracking(

@@ -1,4 +1,4 @@
-//! Murphi as it is written in the field: spellings and features of other tools.
+//! Murphi in practice: spellings and features of other tools.
 
 use consistory_protocol::{ConstantValue, Exploration, Explorer, Model, Options, Outcome};
 
@@ -11,7 +11,7 @@ fn explore(model: &Model) -> Exploration {
     Explorer::new(&model.plain()).options(options).run().unwrap()
 }
 
-/// Explores a description that must hold, and counts its states.
+/// Explores a description that must hold, and returns the number of its states.
 fn states(text: &str) -> u64 {
     let explored = explore(&model(text));
     assert!(matches!(explored.outcome, Outcome::Holds), "{text}\n{:?}", explored.outcome);
@@ -28,7 +28,7 @@ fn names_of_the_language_are_written_in_any_case() {
                 Rule y = FALSE ==> Begin x := Undefined; y := true; EndRule;\n\
                 Invariant IsUndefined(x) | x != FALSE;";
     assert_eq!(states(text), 2);
-    // A name of one's own comes first.
+    // A name that the description declares takes precedence.
     assert_eq!(
         states("const True: 3; var x: 0..3; startstate x := True; end; invariant x = 3;"),
         1
@@ -44,7 +44,7 @@ fn undefined_may_be_passed_and_is_copied_on() {
         "{send} rule isundefined(m.src) ==> Send(1, UNDEFINED); end; invariant isundefined(m.aux);"
     );
     assert_eq!(states(&copied), 2);
-    // To compute with it is an error all the same.
+    // Computing with an undefined value is still an error.
     let computed = format!(
         "{send} procedure Bad(a: N); begin m.src := a + 1; end;\n\
          rule isundefined(m.src) ==> Bad(undefined); end;"
@@ -66,7 +66,7 @@ fn one_loop_or_quantifier_has_several_variables() {
     assert!(errors("startstate for i: 0..1, do end; end;").contains("expected `;` or `do`"));
 }
 
-/// Only enabled rules with the least number fire; a rule without one has 50.
+/// Only enabled rules with the least number fire; a rule without a number has 50.
 #[test]
 fn priorities_order_rules() {
     let text = "var x: 0..9; startstate x := 0; end;\n\
@@ -74,7 +74,8 @@ fn priorities_order_rules() {
                 rule \"usual\" x > 0 & x < 4 ==> x := x + 1; end;\n\
                 rule 10 \"first\" x = 0 ==> x := 1; end;\n\
                 rule 10 \"again\" x = 2 ==> x := 5; end;";
-    // 0, 1, 2, 5 and 9: the usual rule never leads to 3, nor the last one from 0.
+    // The states are 0, 1, 2, 5 and 9: the usual rule never leads to 3, nor the last one from 0 to
+    // 9.
     assert_eq!(states(text), 5);
     assert_eq!(states(&text.replace(" 60 ", " ").replace(" 10 ", " ")), 7);
 }
@@ -108,7 +109,7 @@ fn constants_are_given_from_outside() {
     let unknown = with(&[("P", ConstantValue::Integer(5))]).unwrap_err().to_string();
     assert!(unknown.contains("there is no constant `P`"), "{unknown}");
     let wrong = with(&[("N", ConstantValue::Boolean(true))]).unwrap_err().to_string();
-    assert!(wrong.contains("so must its replacement be"), "{wrong}");
+    assert!(wrong.contains("its replacement must be too"), "{wrong}");
 }
 
 #[test]
@@ -117,7 +118,7 @@ fn marks_may_have_a_space_in_front() {
     for (old, new) in [("--@", "-- @"), ("--@ ", "--   @"), ("--@", "--@")] {
         assert_eq!(model(&text.replace(old, new)).missing_marks(), None);
     }
-    // Other words after an @ are prose.
+    // Other words after an `@` are ordinary comments.
     assert!(model(&text.replace("--@ load", "-- @author load")).missing_marks().is_some());
     let wrong = text.replace("--@ load proc=p", "-- @load process=p");
     assert!(Model::parse("test.m", &wrong).is_err());

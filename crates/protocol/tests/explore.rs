@@ -1,8 +1,8 @@
-//! Small descriptions, a feature of the language each, and how many states they have.
+//! Small descriptions, one per feature of the language, and the numbers of their states.
 //!
-//! The numbers of those that Rumur 2022.08 accepts are also Rumur's. A description says what is
-//! expected of it in its first line: states, rules fired and depth without symmetry, and states
-//! with it. Some of its constants may be changed to fit into a test.
+//! The numbers of descriptions that Rumur 2022.08 accepts are the same as Rumur's. The first line
+//! of a description contains the expected numbers: states, rules fired and depth without symmetry,
+//! and states with symmetry. Some constants may be changed so that the test is fast.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn models() -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Reads the numbers of `-- expect: states 5, fired 8, ...`.
+/// Parses the numbers of `-- expect: states 5, fired 8, ...`.
 fn expected(name: &str, text: &str) -> [u64; 4] {
     let line = text.lines().next().and_then(|line| line.strip_prefix("-- expect: "));
     let line = line.unwrap_or_else(|| panic!("{name} does not say what is expected of it"));
@@ -64,7 +64,8 @@ fn models_have_the_expected_number_of_states() {
     }
 }
 
-/// German's protocol with fewer clients and values: the full counts, and the reduced ones.
+/// German's protocol with fewer clients and values: the numbers of states without and with
+/// symmetry.
 #[test]
 fn a_directory_protocol_of_any_size_is_explored() {
     let (_, text) = models().find(|(name, _)| name == "german").unwrap();
@@ -79,7 +80,7 @@ fn a_directory_protocol_of_any_size_is_explored() {
     }
 }
 
-/// Asserts what goes wrong in a description, after how many steps, with and without symmetry.
+/// Checks which violation a description has, and after how many steps, with and without symmetry.
 fn goes_wrong(text: &str, message: &str, steps: usize) {
     for symmetry in [false, true] {
         let found = run(text, &with(symmetry, 2));
@@ -139,7 +140,7 @@ fn what_goes_wrong_is_found_by_a_shortest_run() {
     );
     goes_wrong(
         "var m: multiset [1] of 0..1; startstate undefine m; end; rule begin multisetadd(0, m); end;",
-        "test.m:1:69: the multiset is full, it holds 1 elements",
+        "test.m:1:69: the multiset is full: it can hold 1 elements",
         2,
     );
     goes_wrong(
@@ -193,7 +194,7 @@ fn a_limit_of_states_ends_undecided() {
     assert!(found.progress.states > 10_000 && found.progress.expanded > 0);
 }
 
-/// States of a thousand parts each with a thousand successors: what they take together counts.
+/// A thousand parts per state and a thousand successors per state: together they exceed the budget.
 #[test]
 fn a_memory_budget_ends_undecided() {
     let text = "var x: array [0..999] of 0..1000; startstate clear x; end;\n\

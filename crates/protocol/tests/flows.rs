@@ -1,14 +1,15 @@
-//! Data flows through everything that the language has, and its labels with it.
+//! Data and its labels flow through every construct of the language.
 
 use consistory_protocol::tracking::{Companion, Effect, Operation, Rejected, Renaming, Source};
 use consistory_protocol::{Explorer, Model, Options, Outcome};
 
-/// Remembers for each location whether it holds the last store, and wants loads to find it.
+/// A companion that remembers for each location whether it holds the last store, and requires that
+/// every load returns it.
 struct Latest {
     locations: usize,
 }
 
-/// What a location holds.
+/// Contents of a location.
 const NOTHING: u8 = 0;
 const OLD: u8 = 1;
 const LATEST: u8 = 2;
@@ -60,7 +61,7 @@ impl Companion for Latest {
     }
 }
 
-/// Explores a way from `source` to `target`: data is stored, moved and loaded.
+/// Explores a description that stores data to `source`, moves it to `target` and loads it there.
 fn outcome(types: &str, functions: &str, movement: &str, symmetry: bool) -> Outcome {
     let text = format!(
         "--@ data Value\n\
@@ -128,7 +129,7 @@ fn labels_follow_data_everywhere() {
          procedure send(n: I; v: Value); var m: M; begin m.n := n; m.d := v; multisetadd(m, net); end;",
         "multisetremovepred(i: net, true); send(1, target); send(0, source); send(2, target); target := source;",
     );
-    // `clear` and `undefine` leave nothing behind that could be loaded.
+    // `clear` and `undefine` leave no data that could be loaded.
     flows(
         records,
         &format!("var r, s: R; {init}"),

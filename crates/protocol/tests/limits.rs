@@ -1,4 +1,5 @@
-//! Limits hold in every phase: while start states are made, representatives looked for, rules run.
+//! Limits hold in every phase: when start states are built, representatives are computed, or rules
+//! run.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +19,7 @@ fn stopped(system: &System, budget: Budget, symmetry: bool) -> Stopped {
     }
 }
 
-/// The representative of the start state alone takes minutes: all 65,536 blocks are alike.
+/// The representative of the start state alone takes minutes, because all 65,536 blocks are equal.
 #[test]
 fn many_alike_values_end_when_the_budget_ends() {
     let text = PREFETCH.replace("BLOCKS: 2", "BLOCKS: 65536");
@@ -34,7 +35,7 @@ fn many_alike_values_end_when_the_budget_ends() {
     assert_eq!(stopped(&system, interrupted, true), Stopped::Interrupted);
 }
 
-/// One rule runs ten million rounds; so does a start state.
+/// One rule runs ten million rounds, and so does a start state.
 #[test]
 fn long_loops_end_when_the_budget_ends() {
     let long = "for i := 0 to 2000 do for j := 0 to 4000 do x := (i + j) % 3; end; end;";

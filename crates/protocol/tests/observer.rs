@@ -1,4 +1,5 @@
-//! Observer and checker, the witness of an exploration, and the whole constraint graph: one verdict.
+//! Observer and checker, the witness of an exploration, and the whole constraint graph reach the
+//! same verdict.
 
 use consistory_protocol::tracking::{Companion, Effect, Operation, Renaming, Shape, Source};
 use consistory_protocol::{Monitor, TraceNames, Witness, history};
@@ -8,14 +9,14 @@ use consistory_verdict::Verdict;
 use crate::machines::{LazyCaching, Machine, SerialMemory, StoreBuffers, unchanged};
 use crate::support::{Random, cases};
 
-/// The whole constraint graph of a run, and what each location holds.
+/// The whole constraint graph of a run, and the contents of each location.
 #[derive(Clone, Default)]
 struct Whole {
     /// Whether each node is a store, its processor, its block.
     nodes: Vec<(bool, u32, u32)>,
-    /// The store that each load takes its value from; `None` is the initial value.
+    /// The store from which each load takes its value; `None` is the initial value.
     source: Vec<Option<usize>>,
-    /// The stores of each block that are in order.
+    /// The serialized stores of each block, in order.
     order: Vec<Vec<usize>>,
     contents: Vec<Held>,
     homes: Vec<Option<u32>>,
@@ -38,7 +39,7 @@ impl Whole {
         }
     }
 
-    /// Goes on by an effect; says whether the run is still fine.
+    /// Follows an effect; returns whether the run is still accepted.
     fn step(&mut self, effect: &Effect, serializes: bool) -> bool {
         let mut performed: Vec<Held> = Vec::new();
         let held = |source: Source, contents: &[Held], performed: &[Held]| match source {
@@ -136,7 +137,7 @@ impl Whole {
             };
             edges.extend(overwritten.map(|&next| (load, next)));
         }
-        // Take away what nothing comes before, until nothing is left.
+        // Remove nodes without predecessors until no node is left.
         let mut left: Vec<usize> = (0..n).collect();
         while !left.is_empty() {
             let free = |&node: &usize| !edges.iter().any(|&(_, to)| to == node);
@@ -162,7 +163,7 @@ fn is_sequential(shape: Shape, effects: &[Effect]) -> bool {
     judgement.verdict() == Verdict::Consistent
 }
 
-/// The three deciders of a run, in step.
+/// Three deciders that follow the same run.
 struct Court {
     shape: Shape,
     monitor: Monitor,
@@ -180,7 +181,7 @@ impl Court {
         Court { shape, monitor, witness, state: Vec::new(), whole, effects: Vec::new() }
     }
 
-    /// Goes on by an effect; all must agree on whether that is fine.
+    /// Follows an effect; all deciders must agree on whether it is accepted.
     fn step(&mut self, effect: &Effect) -> bool {
         let mut after = vec![0; self.witness.width()];
         let witnessed = if self.effects.is_empty() {
@@ -198,7 +199,7 @@ impl Court {
     }
 }
 
-/// Draws an effect: mostly loads from where the block's values are.
+/// Draws an effect: mostly loads of a block from a location that holds a value of the block.
 fn draw(random: &mut Random, shape: Shape, whole: &Whole) -> Effect {
     let mut effect = unchanged(shape.locations);
     let location = |random: &mut Random| random.below(shape.locations as usize);
@@ -212,7 +213,7 @@ fn draw(random: &mut Random, shape: Shape, whole: &Whole) -> Effect {
             from = Source::Store(at as u32);
         }
         if random.chance(49, 50) {
-            // The block whose value that is.
+            // The block of that value.
             block = match from {
                 Source::Store(at) => match effect.operations[at as usize] {
                     Operation::Store { block, .. } => block,
@@ -245,7 +246,7 @@ fn draw(random: &mut Random, shape: Shape, whole: &Whole) -> Effect {
             };
         }
     }
-    // A pending store that would be lost keeps its place, mostly.
+    // A pending store that would be lost mostly keeps its location.
     if shape.serializes && random.chance(19, 20) {
         for store in whole.pending() {
             let at = whole.contents.iter().position(|&held| held == Held::Store(store));
@@ -259,7 +260,7 @@ fn draw(random: &mut Random, shape: Shape, whole: &Whole) -> Effect {
     effect
 }
 
-/// Draws of which block each location's initial value is.
+/// Draws the block of each location's initial value.
 fn homes(random: &mut Random, shape: Shape) -> Vec<Option<u32>> {
     let known = random.chance(1, 2);
     let home = |random: &mut Random| {
@@ -303,7 +304,7 @@ fn all_ways_agree_on_random_effects() {
     assert!(accepted > 20_000 && rejected > 1500, "{accepted} accepted, {rejected} rejected");
 }
 
-/// Runs a machine; says whether the run was accepted to its end.
+/// Runs a machine; returns whether the run was accepted to its end.
 fn run(machine: &mut dyn Machine, random: &mut Random, steps: usize) -> (bool, Court) {
     let shape = machine.shape();
     let mut court = Court::new(shape, &vec![None; shape.locations as usize]);
@@ -335,7 +336,8 @@ fn lazy_caching_is_never_rejected_under_the_order_of_its_memory_writes() {
         let machine = &mut LazyCaching::new(2, 2, 2, true, true);
         let (accepted, court) = run(machine, random, 50);
         assert!(accepted && is_sequential(court.shape, &court.effects), "seed {seed}");
-        // The order in which the stores happen is another: the same runs do not fit it.
+        // The order in which the stores happen is a different one, which does not explain the same
+        // runs.
         let random = &mut Random::new(seed);
         let (accepted, court) = run(&mut LazyCaching::new(2, 2, 2, false, true), random, 50);
         assert!(is_sequential(court.shape, &court.effects), "seed {seed}");
@@ -399,7 +401,7 @@ fn renamed(effect: &Effect, names: &Renaming) -> Effect {
     Effect { operations: effect.operations.iter().map(operation).collect(), sources }
 }
 
-/// A run under other names leads to the same states under these names.
+/// A renamed run leads to the renamed states.
 #[test]
 fn renaming_commutes_with_steps() {
     for seed in 0..cases(3000) {
@@ -453,6 +455,6 @@ fn too_many_processors_are_refused() {
     let refused = Witness::new(shape).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "60 processors and 2 blocks are too many: twice the blocks and the processors may be at most 48"
+        "60 processors and 2 blocks are too many: processors plus twice the blocks may be at most 48"
     );
 }

@@ -1,4 +1,5 @@
-//! The library of protocols: each verdict as expected, by exploration, by simulation, by brute force.
+//! The library of protocols: each verdict is as expected, by exploration, simulation and brute
+//! force.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,10 +22,10 @@ use consistory_verdict::Verdict;
 struct Protocol {
     name: String,
     system: System,
-    /// The same with data as it is.
+    /// The same protocol with concrete data.
     plain: System,
     expected: Verdict,
-    /// Whether it takes longer than a test may.
+    /// Whether the exploration takes too long for a test.
     is_large: bool,
 }
 
@@ -69,12 +70,12 @@ fn verify(system: &System, options: &Options) -> Exploration {
     Explorer::new(system).options(options.clone()).run().unwrap()
 }
 
-/// Explores with a companion of a test's own.
+/// Explores with a companion of the test.
 fn explore_with(system: &System, companion: &dyn Companion, options: &Options) -> Exploration {
     Explorer::new(system).companion(companion).options(options.clone()).run().unwrap()
 }
 
-/// The large ones are explored when `CONSISTORY_LARGE` is set.
+/// Large protocols are explored if `CONSISTORY_LARGE` is set.
 #[test]
 fn each_protocol_has_its_verdict() {
     let with_large = std::env::var_os("CONSISTORY_LARGE").is_some();
@@ -103,7 +104,7 @@ fn each_right_protocol_has_two_broken_ones() {
     }
 }
 
-/// With data as it is, the right ones keep their invariants and never get stuck.
+/// With concrete data, correct protocols keep their invariants and have no deadlock.
 #[test]
 fn right_protocols_do_not_get_stuck() {
     for Protocol { name, plain, expected, is_large, .. } in protocols() {
@@ -116,7 +117,7 @@ fn right_protocols_do_not_get_stuck() {
     }
 }
 
-/// Two processors store, and then each loads the other's block too early.
+/// Two processors each store to a block, and then load the other's block too early.
 #[test]
 fn store_buffers_show_store_buffering() {
     let system = find("store-buffers").system;
@@ -134,10 +135,10 @@ fn store_buffers_show_store_buffering() {
     }
 }
 
-/// What simulation is not asked to find: a few runs in ten thousand show it.
+/// Violations that simulation need not find, because only a few runs in ten thousand have them.
 const RARE: [&str; 2] = ["directory-ignored-invalidation", "directory-uncounted"];
 
-/// No violation ever from a protocol that is proved; each broken one is found by luck as well.
+/// Simulation never finds a violation of a proved protocol, and finds one of each broken protocol.
 #[test]
 fn simulation_agrees_with_verification() {
     for Protocol { name, system, expected, .. } in protocols() {
@@ -159,15 +160,15 @@ fn simulation_agrees_with_verification() {
     }
 }
 
-/// A companion whose state is the whole trace so far and what each location holds: exploring with it
-/// is to go through all traces up to a length, each judged by itself.
+/// A companion whose state is the whole trace so far and the contents of each location. An
+/// exploration with it visits all traces up to a length, and judges each by itself.
 struct Everything<'a> {
     names: &'a TraceNames,
     length: usize,
     known: Mutex<Known>,
 }
 
-/// The situations met so far, by number; 0 stands for all whose trace is too long.
+/// Situations by number; 0 denotes all situations whose trace is too long.
 #[derive(Default)]
 struct Known {
     situations: Vec<Situation>,
@@ -190,11 +191,11 @@ impl Known {
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 struct Situation {
     trace: Vec<Traced>,
-    /// The store whose value each location holds, counting from 1; 0 the initial value, -1 none.
+    /// Store whose value each location holds, counting from 1; 0 is the initial value, -1 none.
     contents: Vec<i64>,
 }
 
-/// An operation: whether it stores, its processor, its block, the value.
+/// An operation: whether it is a store, its processor, its block, and its value.
 type Traced = (bool, u32, u32, i64);
 
 impl Everything<'_> {
@@ -266,7 +267,7 @@ impl Companion for Everything<'_> {
         self.go(&before, effect, after)
     }
 
-    /// It is explored without symmetry: only the elements of multisets change places.
+    /// The exploration has no symmetry: only the elements of multisets are permuted.
     fn rename(&self, state: &[u8], renaming: &Renaming, renamed: &mut [u8]) {
         let number = u32::from_le_bytes(state.try_into().unwrap());
         if number == 0 {
@@ -281,8 +282,8 @@ impl Companion for Everything<'_> {
     }
 }
 
-/// Without its marks a protocol that orders its stores later fails under the order in which they
-/// happen. Such runs are passed over: what is really wrong is found all the same, and nothing else.
+/// Without its marks, a protocol that orders its stores later fails under the order in which they
+/// happen. Such runs are passed over, so that exactly the real violations are found.
 #[test]
 fn runs_that_only_the_store_order_fails_are_passed_over() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../corpus/protocols");
@@ -318,12 +319,13 @@ fn runs_that_only_the_store_order_fails_are_passed_over() {
     assert_eq!(runs_of("lazy-caching-unmarked"), 0, "its shortest run that fails is not");
 }
 
-/// How far brute force goes: so many operations in a trace, and so many states.
+/// Limits of brute force: the number of operations in a trace, and the number of states.
 const LONGEST: usize = 4;
 const MOST: u64 = 40_000;
 
-/// All traces up to four operations, each judged: as many steps to the first that is wrong, for every
-/// protocol of the library, as far as brute force gets; further if `CONSISTORY_LARGE` is set.
+/// All traces of up to four operations are judged: for every protocol of the library, the first
+/// violation comes after the same number of steps, as far as brute force gets; further if
+/// `CONSISTORY_LARGE` is set.
 #[test]
 fn the_product_agrees_with_brute_force() {
     let (mut proved, mut refuted) = (0, 0);
@@ -334,7 +336,7 @@ fn the_product_agrees_with_brute_force() {
             Some(if std::env::var_os("CONSISTORY_LARGE").is_some() { 20 * MOST } else { MOST });
         let options = Options { symmetry: false, states: most, ..options() };
         let brute = explore_with(&system, &everything, &options);
-        // What was not finished says nothing of a step after its last level.
+        // An unfinished search says nothing about steps after its last level.
         let depth = brute.progress.depth as usize;
         if matches!(brute.outcome, Outcome::Undecided { .. }) && expected == Verdict::Consistent {
             continue;
@@ -360,7 +362,7 @@ fn the_product_agrees_with_brute_force() {
     assert!(proved >= 1 && refuted >= 10, "{proved} proved, {refuted} refuted");
 }
 
-/// What the witness accepts state by state, observer and checker accept step by step.
+/// Observer and checker accept step by step the runs that the witness accepts state by state.
 #[test]
 fn the_monitor_follows_simulated_runs() {
     for protocol in protocols().iter().filter(|p| p.expected == Verdict::Consistent) {
@@ -379,7 +381,7 @@ fn the_monitor_follows_simulated_runs() {
     }
 }
 
-/// A witness that notes the largest of its states.
+/// A witness that records the size of its largest state.
 struct Measured {
     witness: Witness,
     largest: AtomicUsize,
@@ -413,7 +415,8 @@ impl Companion for Measured {
     }
 }
 
-/// The table of docs/observer.md: the bound of section 4.4 and the largest state that is reached.
+/// The table of docs/observer.md: the bound of section 4.4 and the size of the largest reached
+/// state.
 #[test]
 fn the_sizes_of_states_are_what_the_page_says() {
     let lg = |things: u32| things.next_power_of_two().trailing_zeros();

@@ -1,4 +1,5 @@
-//! Small protocols that were once judged wrongly; each says in its first line what is expected.
+//! Small protocols that were once judged wrongly; the first line of each contains the expected
+//! verdict.
 
 use std::path::Path;
 
@@ -39,7 +40,7 @@ fn each_regression_has_its_verdict() {
         let text = crate::variants::read(&path);
         let expected = text.lines().next().unwrap().strip_prefix("-- expect: ").unwrap();
         let model = Model::parse(&name, &text).unwrap_or_else(|errors| panic!("{errors}"));
-        // To search on after runs that stay unexplained would take long.
+        // Continuing after runs that remain unexplained would take long.
         let states = (expected == "undecided").then_some(20_000);
         for symmetry in [true, false] {
             let found = verdict(&name, &model, symmetry, states);

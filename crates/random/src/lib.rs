@@ -1,10 +1,10 @@
-//! Random choices that a seed decides, the same on every platform.
+//! Random choices that are determined by a seed, the same on every platform.
 //!
-//! [`Random`] draws what a user may want to repeat: programs, histories, workloads. It is ChaCha
-//! with 8 rounds, whose sequences do not change from version to version. [`QuickRandom`] and
-//! [`mix`] are SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*,
-//! OOPSLA 2014): a few instructions per number, for loops whose timing matters and for searches
-//! that break ties.
+//! [`Random`] draws everything that a user may want to reproduce: programs, histories, workloads.
+//! It is ChaCha with 8 rounds, whose sequences do not change from version to version.
+//! [`QuickRandom`] and [`mix`] are SplitMix64 (Steele, Lea and Flood, *Fast splittable pseudorandom
+//! number generators*, OOPSLA 2014), which takes a few instructions per number: it is for loops
+//! whose timing matters and for searches that break ties.
 //!
 //! ```
 //! use consistory_random::Random;
@@ -33,8 +33,8 @@ impl Random {
     /// Chooses a number below `bound`, each with the same probability; 0 if `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u32) -> u32 {
-        // The high word of the product is the choice. A low word under 2^32 mod bound is drawn
-        // again, which leaves equally many draws for each choice.
+        // The high word of the product is the choice. If the low word is below 2^32 mod `bound`, a
+        // new number is drawn, so that every choice has equally many draws.
         let mut product = u64::from(self.0.next_u32()) * u64::from(bound);
         if (product as u32) < bound {
             let excess = bound.wrapping_neg() % bound;
@@ -45,7 +45,7 @@ impl Random {
         (product >> 32) as u32
     }
 
-    /// Chooses a number from 0 to 1, 1 excluded.
+    /// Chooses a number from 0 (inclusive) to 1 (exclusive).
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
@@ -102,7 +102,7 @@ impl QuickRandom {
         mix(self.0)
     }
 
-    /// Chooses a number below `bound`, for small bounds as good as uniformly; 0 if `bound` is 0.
+    /// Chooses a number below `bound`, almost uniformly for small bounds; 0 if `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
@@ -123,7 +123,8 @@ mod tests {
             }
             assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
         }
-        // Two thirds of all words: here every second draw would be biased without drawing again.
+        // The bound is two thirds of all words, so without drawing again the result would be
+        // visibly biased.
         let bound = 0xAAAA_AAAA;
         let low = (0..30_000).filter(|_| random.below(bound) < bound / 2).count();
         assert!((14_500..15_500).contains(&low), "{low}");

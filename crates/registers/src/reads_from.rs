@@ -49,7 +49,9 @@ pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidate
         ambiguous: Vec::new(),
         thin_air: None,
     };
+    budget.check()?;
     let accesses = Accesses::new(history);
+    let mut visited = 0;
     // For the current key: the first write of each value, and for each write the next one of its
     // value.
     let mut first = vec![NONE; history.values().len()];
@@ -58,6 +60,11 @@ pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidate
     for key in history.keys() {
         let (writes, reads) =
             (accesses.of(SourceKind::Write, key), accesses.of(SourceKind::Read, key));
+        visited += writes.len() + reads.len();
+        if visited >= VISITED_PER_CHECK {
+            visited = 0;
+            budget.check()?;
+        }
         next.clear();
         next.resize(writes.len(), NONE);
         for (at, write) in writes.iter().enumerate().rev() {
@@ -95,6 +102,8 @@ pub(crate) fn candidates(history: &History, budget: &Budget) -> Result<Candidate
     Ok(found)
 }
 
+/// Accesses visited between two checks of the budget.
+const VISITED_PER_CHECK: usize = 1 << 17;
 /// Candidates listed between two checks of the budget.
 const LISTED_PER_CHECK: usize = 1 << 16;
 /// Overhead of one list, in candidates.

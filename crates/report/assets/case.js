@@ -219,7 +219,7 @@ function showRow(data, row, side, pictures) {
       const panel = el("section", { class: "picture", "aria-label": scene.scene.title });
       let zoom = showPicture(scene, panel);
       panel.addEventListener("redrawn", (e) => { zoom = e.detail; shown.zoom = zoom; });
-      // The core of a proof may have steps of its own, and every picture shows its core or none does.
+      // The core of a proof may have its own steps. All pictures show their cores, or none does.
       panel.addEventListener("core", () => {
         const place = panels.findIndex((other) => other.panel === panel);
         const count = displayed(scenes[shown.scene]).scene.steps.length;
@@ -230,14 +230,14 @@ function showRow(data, row, side, pictures) {
       panel.addEventListener("pointerdown", () => { if (panels.length > 1 && scenes[shown.scene] !== scene) activate(scenes.indexOf(scene)); });
       return { scene, panel, zoom: () => zoom };
     });
-    // Pictures stand beside each other only as far as they are readable then.
+    // Pictures are next to each other only if they are still readable.
     const widths = visible.map((scene) => Math.min(...Object.values(displayed(scene).views).map((view) => view.width)));
     const grid = el("div", { class: "panels" }, ...panels.map(({ panel }) => panel));
     grid.style.setProperty("--least", `${Math.round(Math.max(320, ...widths.map((width) => width * SMALLEST_SCALE)))}px`);
     pictures.append(grid);
     activate(shown.scene, step);
   };
-  // Where pictures stand side by side, the steps are those of the first that shows something.
+  // If pictures are side by side, the steps are those of the first picture that is not empty.
   if (shown.beside) shown.scene = Math.max(0, scenes.findIndex((scene) => scene.scene.nodes.length));
   if (scenes.length) arrange();
   if (row.text) {
@@ -287,7 +287,7 @@ function chart(data) {
     const box = svgEl("rect", { class: "band", x: x(from), y: 14, width: Math.max(2, x(to) - x(from)), height: height - bottom - 14 });
     hint(box, `${label}\n${from.toFixed(2)} s to ${to.toFixed(2)} s`);
     svg.append(box);
-    // A label that would run into the one before it is in the hint only.
+    // A label that would overlap the previous one is shown only in the hint.
     if (x(from) >= free && x(from) + label.length * 6.2 < width) {
       write([x(from) + 2, 11], label, "start", "band-name");
       free = x(from) + label.length * 6.2 + 8;
@@ -422,7 +422,7 @@ function light(whole, picture) {
   svg.classList.toggle("stepping", Boolean(step) && (step.edges.length > 0 || step.nodes.length > 0));
   svg.querySelectorAll(".lit, .support, .past, .reached").forEach((node) => node.classList.remove("lit", "support", "past", "reached"));
   if (!step) return;
-  // The calls that have taken effect stay in sight, and the line through them ends at the last.
+  // The calls that have taken effect stay visible, and the line through them ends at the last one.
   for (const { nodes } of scene.scene.steps.slice(0, shown.step)) {
     for (const node of nodes) {
       if (scene.scene.nodes[node].place === undefined) continue;
@@ -463,7 +463,7 @@ function showPicture(whole, picture) {
     return { by() {}, fit() {} };
   }
   const views = Object.keys(scene.views);
-  // Where time is all there is to see, it is seen first.
+  // A picture with times and without edges is first shown by time.
   const first = scene.views.time && !scene.scene.edges.length ? "time" : views[0];
   const chosen = scene.views[shown.view] ? shown.view : first;
   const view = scene.views[chosen];
@@ -542,7 +542,7 @@ function draw(scene, view, isTime) {
     label.textContent = scene.bands[i].label;
     svg.append(label);
   });
-  // The names of lanes stay in sight when the picture moves, on a ground of their own.
+  // The names of lanes stay visible when the picture moves, on their own background.
   const heads = svgEl("g", { class: "heads" });
   const firstBar = Math.min(...view.nodes.filter(Boolean).map((node) => node[0]));
   view.names.forEach(([x, y], i) => {
@@ -623,7 +623,7 @@ function drawNode(node, i, [x, y, width, height], isNumbered) {
   }
   const time = node.start === undefined ? "" : `\nfrom ${node.start} to ${node.end ?? "(no return)"}`;
   const words = node.kind === "gap" ? node.lines.join("") : `${node.id}  ${node.lines.join("; ")}`;
-  // A detail of several lines has everything that the box shows.
+  // A detail of several lines contains all text of the box.
   const text = node.kind === "transaction" || node.kind === "aborted" ? `${node.id}  ${node.detail}` : `${words}${node.detail ? `\n${node.detail}` : ""}`;
   hint(group, `${text}${time}${node.place ? `\nplace ${node.place} in the order` : ""}`);
   return group;
@@ -719,7 +719,7 @@ function panAndZoom(svg, view, isTime, tell) {
   let seen = 0;
   const watcher = new ResizeObserver(() => {
     const width = svg.parentElement?.clientWidth ?? 0;
-    // A scroll bar that comes or goes with the picture's own height must not start it again.
+    // A scroll bar that appears or disappears with the picture's height must not restart the layout.
     if (!width || Math.abs(width - seen) <= 24) return;
     seen = width;
     start();
@@ -740,7 +740,7 @@ function panAndZoom(svg, view, isTime, tell) {
   svg.addEventListener("pointermove", (e) => {
     if (!grabbed) return;
     if (!svg.classList.contains("dragging")) {
-      // A click is no drag: it must reach what it is on.
+      // A click is not a drag, and must reach the element under the pointer.
       if (Math.hypot(e.clientX - grabbed.left, e.clientY - grabbed.top) < 4) return;
       svg.setPointerCapture(e.pointerId);
       svg.classList.add("dragging");

@@ -105,7 +105,7 @@ function showOverview() {
   const select = el("select", { "aria-label": "verdict", onchange: (e) => { list.verdict = e.target.value; list.page = 0; fill(); } },
     el("option", { value: "" }, "any verdict"), ...verdicts.map((v) => el("option", { value: v, selected: list.verdict === v }, v)));
   const choose = (verdict) => {
-    // A kind of verdict is its first word; where there is more to say, the filter finds it.
+    // The selection contains single words; a longer verdict is searched by the filter.
     const isWhole = verdicts.includes(verdict);
     select.value = list.verdict = isWhole ? verdict : "";
     search.value = list.filter = isWhole ? "" : verdict;

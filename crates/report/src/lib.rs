@@ -168,7 +168,7 @@ impl From<Scene> for Picture {
     fn from(scene: Scene) -> Self {
         let has_transactions = scene.nodes.iter().any(|node| node.kind == NodeKind::Transaction);
         let things = if has_transactions { "transactions" } else { "operations" };
-        // Without edges, the nodes of a proof are unknown.
+        // Without edges, the nodes of the proof are unknown.
         let core = if scene.edges.is_empty() { None } else { core_of(&scene, things) };
         let mut views = BTreeMap::from([("order", order_view(&scene))]);
         views.extend(time_view(&scene).map(|view| ("time", view)));

@@ -1,4 +1,4 @@
-//! The core of a scene: only the nodes and edges that its proof mentions.
+//! The core of a scene: the nodes and edges that its proof mentions.
 
 use std::collections::BTreeMap;
 

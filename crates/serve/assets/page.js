@@ -1,4 +1,4 @@
-// The local page: an editor on the left, verdict, proof and picture as one types.
+// The local page: an editor on the left; verdict, proof and picture are updated while the user types.
 
 const token = document.querySelector("meta[name=consistory-token]").content;
 const byId = (id) => document.getElementById(id);

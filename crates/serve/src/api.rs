@@ -1,7 +1,7 @@
 //! The analyses that the page requests, as JSON.
 //!
 //! A request names a kind, a text and models; the answer has a `case` as in reports, or `errors`
-//! with their positions in the text. A new request of a page cancels its earlier one.
+//! with their positions in the text. A new request of a page cancels the page's earlier one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -323,7 +323,7 @@ impl Task<'_> {
         let histories = parse_str(text, format, "history")?;
         let object = self.question.object.as_str();
         if object.contains(['/', '\\', '.']) {
-            let message = "the page knows ready objects only, by their names".to_owned();
+            let message = "the page accepts only built-in objects, by their names".to_owned();
             return Err(Refusal::Sentence(message, None));
         }
         let court = if object.is_empty() { Court::new() } else { Court::object(object)? };

@@ -1,16 +1,16 @@
-//! The ready objects by name.
+//! The catalogue of built-in objects.
 
 use std::sync::Arc;
 
 use consistory_history::Value;
 
 use crate::ready::{
-    Bank, CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder,
+    Bank, CasRegister, Counter, Deque, KeyValue, Keyed, List, Lock, Log, Map, PriorityOrder,
     PriorityQueue, Queue, Register, Set, Stack, Transactions,
 };
 use crate::specification::Object;
 
-/// A ready object.
+/// A built-in object.
 pub struct Entry {
     /// Name of the object.
     pub name: &'static str,
@@ -21,11 +21,11 @@ pub struct Entry {
     make: fn(Option<&str>) -> Option<Arc<dyn Object>>,
 }
 
-/// Why a text does not name a ready object.
+/// Error for a text that does not name a built-in object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ObjectError {
     /// There is no object of that name.
-    #[error("there is no object `{name}`; there is {}", names().join(", "))]
+    #[error("there is no object `{name}`; there is {}, and one of them per key: keyed(set)", names().join(", "))]
     Unknown {
         /// The name.
         name: String,
@@ -156,18 +156,21 @@ static CATALOGUE: [Entry; 15] = [
     },
 ];
 
-/// Lists the ready objects.
+/// Lists the built-in objects.
 pub fn catalogue() -> &'static [Entry] {
     &CATALOGUE
 }
 
-/// Finds a ready object by its name, with an optional parameter in parentheses, such as
-/// `register(0)`.
+/// Finds a built-in object by its name, with an optional parameter in parentheses, such as
+/// `register(0)`; `keyed(set)` has one set per key.
 pub fn find(text: &str) -> Result<Arc<dyn Object>, ObjectError> {
     let (name, parameter) = match text.strip_suffix(')').and_then(|t| t.split_once('(')) {
         Some((name, parameter)) => (name.trim(), Some(parameter.trim())),
         None => (text.trim(), None),
     };
+    if name == KEYED {
+        return keyed(parameter.unwrap_or_default());
+    }
     let entry = CATALOGUE
         .iter()
         .find(|entry| entry.name == name)
@@ -176,6 +179,24 @@ pub fn find(text: &str) -> Result<Arc<dyn Object>, ObjectError> {
         name: name.to_owned(),
         parameter: parameter.unwrap_or_default().to_owned(),
         expected: entry.parameter,
+    })
+}
+
+/// Name of the objects that have one object per key.
+const KEYED: &str = "keyed";
+
+/// Finds an object per key; `object` names what each key has, which must start by itself.
+fn keyed(object: &str) -> Result<Arc<dyn Object>, ObjectError> {
+    let name = object.split('(').next().unwrap_or_default().trim();
+    match object {
+        "" | "bank" => {}
+        _ if matches!(name, KEYED | "transactions") => {}
+        _ => return Ok(Arc::new(Keyed::new(find(object)?))),
+    }
+    Err(ObjectError::Parameter {
+        name: KEYED.to_owned(),
+        parameter: object.to_owned(),
+        expected: Some("an object, as in `keyed(set)`"),
     })
 }
 

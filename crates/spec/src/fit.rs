@@ -1,4 +1,4 @@
-//! The ready objects that fit a history of calls.
+//! The built-in objects that fit a history of calls.
 //!
 //! An object fits if it has every called method, by one of its names and with that number of
 //! arguments, and if every argument and every recorded return has the kind of value that the method
@@ -9,31 +9,38 @@ use consistory_history::{Action, Call, History, KeyId, Value};
 use crate::catalogue::{catalogue, find};
 use crate::specification::{Object, Returns};
 
-/// The ready objects that a history of calls fits.
+/// The built-in objects that a history of calls fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fit {
     /// Only this object, or only objects that agree on these calls.
     One(String),
     /// Several objects, which may give different verdicts.
     Several(Vec<String>),
-    /// No ready object.
+    /// No built-in object.
     None,
 }
 
-/// Finds the ready objects that every call of a history fits.
+/// Finds the built-in objects that every call of a history fits.
 ///
 /// `register` represents both registers if only methods that they share are called. A store whose
-/// unwritten keys were read as `null` is `kv(null)`.
+/// unwritten keys were read as `null` is `kv(null)`. If no object fits by itself, one of each kind per
+/// key may (`keyed(set)`).
 pub fn fitting_object(history: &History) -> Fit {
-    let mut names: Vec<String> = catalogue()
-        .iter()
-        .filter(|entry| find(entry.name).is_ok_and(|object| fits(&*object, history)))
-        .map(|entry| entry.name.to_owned())
-        .collect();
-    if names.iter().any(|name| name == "register") {
-        names.retain(|name| name != "cas-register");
+    let fitting = |name: fn(&str) -> String| -> Vec<String> {
+        let names = catalogue().iter().map(|entry| name(entry.name));
+        names.filter(|name| find(name).is_ok_and(|object| fits(&*object, history))).collect()
+    };
+    let mut names = fitting(str::to_owned);
+    if names.is_empty() {
+        names = fitting(|name| format!("keyed({name})"));
     }
-    // Starting from an integer, a counter and a register agree on the calls that both have.
+    for (plain, more) in [("register", "cas-register"), ("keyed(register)", "keyed(cas-register)")]
+    {
+        if names.iter().any(|name| name == plain) {
+            names.retain(|name| name != more);
+        }
+    }
+    // If both start from an integer, a counter and a register agree on their common calls.
     let starts_alike = history.key_count() == 1
         && matches!(history.value(history.initial_value(KeyId(0))), Value::Int(_));
     if starts_alike && names.iter().any(|name| name.ends_with("register")) {
@@ -62,8 +69,9 @@ pub fn fits(object: &dyn Object, history: &History) -> bool {
         })
 }
 
-/// Says why no ready object fits a history: a call that none has, calls that no object has together,
-/// or the first call whose values an object with all the methods does not take or return.
+/// Explains why no built-in object fits a history. The reason is a call that no object has, calls
+/// that no single object has, or the first call whose values do not fit an object that has all the
+/// methods.
 pub fn why_none_fits(history: &History) -> String {
     let calls = || {
         history.ops().filter_map(|op| match history.action(op) {
@@ -126,7 +134,7 @@ fn fits_call(object: &dyn Object, history: &History, call: &Call) -> bool {
     fits_arguments && fits_return
 }
 
-/// Checks whether a value lists the steps of a transaction.
+/// Checks whether a value is a list of steps of a transaction.
 fn is_steps(value: &Value) -> bool {
     let is_step = |step: &Value| match step {
         Value::List(parts) => {

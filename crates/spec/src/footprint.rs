@@ -1,4 +1,4 @@
-//! The memory of states, so that searches can respect their memory budgets.
+//! Estimates the memory of states, so that searches can respect their memory budgets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,7 +9,7 @@ pub(crate) trait Heap {
     /// Returns the bytes on the heap, rounded as allocators round them.
     fn heap(&self) -> usize;
 
-    /// Returns all bytes.
+    /// Returns the bytes of the value, heap included.
     fn footprint(&self) -> usize
     where
         Self: Sized,

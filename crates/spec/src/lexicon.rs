@@ -1,15 +1,16 @@
 //! A sorted set of texts that finds the members that are prefixes of a text.
 //!
-//! In alphabetical order, every text between a text and one that begins with it also begins with
-//! it. So the prefixes of a text are its last predecessor and the prefixes of that one, which are
-//! stored once for each: a search costs `log n` comparisons and one step per prefix.
+//! In alphabetical order, every text between a text and an extension of it is also an extension of
+//! it. So the prefixes of a text are among its last predecessor and the prefixes of that
+//! predecessor, which are stored with each member. A search costs `log n` comparisons and one step
+//! per prefix.
 
 /// Texts that can be searched for the prefixes of another text.
 #[derive(Clone, Debug)]
 pub struct Lexicon<'a> {
     /// The texts in order, each with its number.
     sorted: Vec<(&'a str, usize)>,
-    /// For each of these, its longest prefix among the others.
+    /// For each member, the longest of the earlier members that are prefixes of it.
     shorter: Vec<Option<usize>>,
 }
 

@@ -1,7 +1,7 @@
 //! Concurrent objects: sequential specifications and consistency models.
 //!
 //! A [`Specification`] describes an object whose methods are called one at a time; a consistency
-//! model then determines which concurrent executions are allowed. The ready objects, with the
+//! model then determines which concurrent executions are allowed. The built-in objects, with the
 //! method names of common libraries, are in the [`catalogue`]:
 //!
 //! ```
@@ -17,9 +17,9 @@
 //! [`parse_object`] parses an object that a user wrote as a script. An [`ObjectModel`] is a set of
 //! axioms; [`parse_axioms`] parses them.
 //!
-//! This crate is separate from `consistory-objects` because the independent checker needs the same
-//! specifications and axioms and must share nothing else with the searches: they are the question,
-//! not a way to the answer. This crate decides nothing.
+//! This crate decides nothing. It is separate from `consistory-objects` because the independent
+//! checker needs the same specifications and axioms, and must not share any other code with the
+//! searches.
 
 // Objects.
 mod catalogue;
@@ -43,7 +43,7 @@ pub use footprint::value_footprint;
 pub use lexicon::Lexicon;
 pub use model::{Level, NAMED, ObjectModel, object_model_implies, parse_levels};
 pub use ready::{
-    Bank, CasRegister, Counter, Deque, KeyValue, List, Lock, Log, Map, PriorityOrder,
+    Bank, CasRegister, Counter, Deque, KeyValue, Keyed, List, Lock, Log, Map, PriorityOrder,
     PriorityQueue, Queue, Register, Set, Stack, StartedKeyValue, Transactions,
 };
 pub use script::{ScriptObject, parse_object};

@@ -1,4 +1,4 @@
-//! The named models of objects, visibility levels, and which model implies which.
+//! The named models of objects, the implications between them, and visibility levels.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::axioms::{Atom, Axiom, Left, parse_axioms};
 pub struct ObjectModel {
     /// Id in reports.
     pub id: Cow<'static, str>,
-    /// The further axioms.
+    /// The axioms in addition to those of every model.
     pub axioms: Vec<Axiom>,
 }
 
@@ -141,7 +141,7 @@ pub fn parse_levels(source: &str, text: &str) -> Result<Vec<(Box<str>, Level)>, 
     if errors.is_empty() { Ok(levels) } else { Err(errors) }
 }
 
-/// How much of the past an operation of a method sees.
+/// A visibility level: the part of the past that an operation of a method must see.
 ///
 /// Each level requires everything that the levels before it require.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,4 +1,4 @@
-//! The methods of the ready objects, written as a table a person can read.
+//! The methods of the built-in objects, written as a readable table.
 //!
 //! A line is `[read] name(parameters) [-> result] [as alias, alias]`. Without `->` the method
 //! returns nothing and a recorded return is ignored; `-> unordered` returns a list whose order has

@@ -223,7 +223,7 @@ pub struct Method {
     pub result: Box<str>,
 }
 
-/// Why an object does not have a call.
+/// The reason why an object does not have a call.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
     /// There is no such method.
@@ -286,7 +286,7 @@ pub trait Object: Send + Sync {
 
     /// Returns the specification itself, so that its type can be tested.
     ///
-    /// The checker of certificates trusts hints only of the ready objects, which it recognises by
+    /// The certificate checker trusts hints only of the built-in objects, which it recognises by
     /// their types.
     fn as_any(&self) -> &dyn Any;
 

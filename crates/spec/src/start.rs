@@ -1,4 +1,4 @@
-//! Initial values: how an object starts in a history that states them.
+//! Initial values of an object that are stated by a history.
 //!
 //! `init: x=5` in a history of calls names a key and its value. A register or counter has one value,
 //! so one key is its value; a store, transactions and a bank have keys of their own. Any other object
@@ -12,11 +12,11 @@ use consistory_history::{History, Value};
 use crate::ready::{Bank, CasRegister, Counter, KeyValue, Register, StartedKeyValue, Transactions};
 use crate::specification::Object;
 
-/// Why an object cannot start with a history's initial values.
+/// The reason why an object cannot start with a history's initial values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StartError {
     /// The object has no initial values.
-    #[error("the history gives the initial value of {key}, and `{object}` has none")]
+    #[error("the history states an initial value of {key}, but `{object}` has no initial value")]
     NoValues {
         /// The object.
         object: String,
@@ -24,7 +24,7 @@ pub enum StartError {
         key: String,
     },
     /// The object has one value, and the history states several.
-    #[error("the history gives initial values of {keys} keys, and `{object}` has one value")]
+    #[error("the history states initial values of {keys} keys, but `{object}` has only one value")]
     SeveralValues {
         /// The object.
         object: String,
@@ -42,7 +42,7 @@ pub enum StartError {
         value: String,
     },
     /// Both the object's name and the history state an initial value.
-    #[error("`{object}` says how it starts, and the history says how {key} starts")]
+    #[error("the initial value is stated twice: by `{object}`, and by the history for {key}")]
     Twice {
         /// The object, with its parameter.
         object: String,
@@ -50,15 +50,15 @@ pub enum StartError {
         key: String,
     },
     /// No initial value is stated, and there is no default.
-    #[error("nothing says how `{object}` starts")]
+    #[error("no initial value is stated for `{object}`")]
     Unknown {
         /// The object.
         object: String,
     },
 }
 
-/// Returns a ready object with a history's initial values, or the same object if the history states
-/// none.
+/// Returns a built-in object with a history's initial values, or the same object if the history
+/// states none.
 ///
 /// `name` is the object's name with its parameter. A history of reads and writes states the initial
 /// values of all its keys, a history of calls those of its `init:` lines.
@@ -82,7 +82,7 @@ pub fn started(
             _ => Ok(Arc::clone(object)),
         };
     };
-    if parameter {
+    if parameter && kind != "keyed" {
         // Keys that are read and written start with 0 by default.
         let said = given.iter().find(|(_, v)| history.has_calls() || **v != Value::Int(0));
         return match said {
@@ -137,8 +137,8 @@ pub fn started(
     })
 }
 
-/// Returns the values that a key of this name may have in calls: the text, and the number if it is
-/// one; `init: 1=5` applies to the key that calls write as `1` and as `"1"`.
+/// Returns the values that a key with this name may have in calls: the text and, if it is a number,
+/// the number. So `init: 1=5` applies to the key that calls write as `1` and as `"1"`.
 fn by_name(key: &str, value: &Value, is_text: bool) -> Vec<(Value, Value)> {
     let mut found = vec![(Value::Str(key.into()), value.clone())];
     if let Ok(number) = key.parse::<i64>()

@@ -1,17 +1,17 @@
-//! What a specification says about operations that do not matter to each other is so.
+//! Operations on which an operation does not depend, by its specification, do not affect it.
 
 use std::collections::HashSet;
 
 use consistory_history::Value;
 use consistory_spec::{Object, Operation, Returns, State, find};
 
-/// How many operations lead to the states that are looked at.
+/// Largest number of operations that lead to an examined state.
 const DEPTH: usize = 3;
-/// How many of those that do not matter are performed there, and how many ways to do so are kept.
+/// Largest number of independent operations performed in a row.
 const FURTHER: usize = 3;
 const WAYS: usize = 10;
 
-/// A call, and what it returned.
+/// A call and its return.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Op {
     method: String,
@@ -24,7 +24,7 @@ impl Op {
         Operation { method: &self.method, args: &self.args, returns: self.returns.as_ref() }
     }
 
-    /// Returns the state after the call, if the call returns what was recorded.
+    /// Returns the state after the call if it returns the recorded value.
     fn after(&self, object: &dyn Object, state: &State) -> Option<State> {
         let mut state = state.clone();
         let returned = object.invoke(&mut state, &self.method, &self.args)?;
@@ -32,7 +32,7 @@ impl Op {
     }
 }
 
-/// Lists the calls of an object's methods with arguments that are few.
+/// Lists the calls of an object's methods with arguments from a few values.
 fn calls(object: &dyn Object, values: &[Value]) -> Vec<(String, Vec<Value>, bool)> {
     let mut calls = Vec::new();
     for method in object.methods() {
@@ -50,7 +50,7 @@ fn calls(object: &dyn Object, values: &[Value]) -> Vec<(String, Vec<Value>, bool
     calls
 }
 
-/// Finds the states that a few calls lead to, and what calls return there.
+/// Returns the states that a few calls lead to, and the calls with their returns there.
 fn explore(object: &dyn Object, values: &[Value]) -> (Vec<State>, Vec<Op>) {
     let calls = calls(object, values);
     let mut states = vec![object.initial()];
@@ -78,7 +78,8 @@ fn explore(object: &dyn Object, values: &[Value]) -> (Vec<State>, Vec<Op>) {
     (states, ops)
 }
 
-/// Checks what is said of an operation in a state: performs what does not matter to it. Gives how often something was there to perform.
+/// Performs operations on which `op` does not depend, and checks that `op` has the same effect
+/// before and after them. Returns the number of performed operations.
 fn check(object: &dyn Object, state: &State, op: &Op, others: &[&Op]) -> usize {
     let mut performed = 0;
     let mut ends = vec![(state.clone(), op.after(object, state), Vec::<&Op>::new())];
@@ -102,7 +103,7 @@ fn check(object: &dyn Object, state: &State, op: &Op, others: &[&Op]) -> usize {
     performed
 }
 
-/// Checks all that is said in some states; gives how often something was there to perform.
+/// Checks every operation in some states. Returns the number of performed operations.
 fn check_all(name: &str, values: &[Value]) -> usize {
     let object = find(name).unwrap();
     let (states, ops) = explore(&*object, values);

@@ -1,4 +1,4 @@
-//! Register histories for tests: builds and formats them, and generates random and exhaustive ones.
+//! Register histories for tests: functions that build, format, generate and enumerate them.
 
 use consistory_history::{Action, Details, History, HistoryBuilder, Status};
 
@@ -55,11 +55,12 @@ pub fn text(history: &History) -> String {
     lines
 }
 
-/// Calls `visit` on every history with sessions of the given lengths and two keys, in which writes
-/// of a key write 1, 2, .. in the order of operations and reads return any of these or 0.
+/// Calls `visit` on every history with sessions of the given lengths and the given number of keys,
+/// in which the writes of a key write 1, 2, .. in the order of operations and reads return any of
+/// these values or 0.
 pub fn every_history(lengths: &[usize], keys: usize, mut visit: impl FnMut(&History)) {
     let total: usize = lengths.iter().sum();
-    // An operation is a read or a write of a key: 2 * keys shapes.
+    // An operation is a read or a write of a key, which makes 2 * keys shapes.
     for shape in 0..(2 * keys).pow(total as u32) {
         let mut rest = shape;
         let shapes: Vec<(bool, usize)> = (0..total)
@@ -87,7 +88,7 @@ pub fn every_history(lengths: &[usize], keys: usize, mut visit: impl FnMut(&Hist
                 .collect();
             drop(ops);
             visit(&build(&sessions));
-            // Count up the values of the reads.
+            // Advance to the next combination of the values of the reads.
             let advanced = reads.iter().any(|&read| {
                 let wraps = values[read] == writes[shapes[read].1];
                 values[read] = if wraps { 0 } else { values[read] + 1 };
@@ -100,8 +101,8 @@ pub fn every_history(lengths: &[usize], keys: usize, mut visit: impl FnMut(&Hist
     }
 }
 
-/// Calls `visit` on every history with sessions of the given lengths in which each operation reads or
-/// writes some key and one of the values 0, 1, .. up to the greatest.
+/// Calls `visit` on every history with sessions of the given lengths in which each operation reads
+/// or writes some key and one of the values 0, 1, .. up to the greatest.
 pub fn every_history_of_values(
     lengths: &[usize],
     keys: usize,

@@ -1,5 +1,5 @@
 //! Common code of the tests of all crates: random numbers, random and exhaustive histories, and the
-//! choice between short and long versions of a test.
+//! choice between short and long versions of tests.
 //!
 //! Only tests depend on this crate. Everything is deterministic: a failing test prints its seed or
 //! its history ([`text`]), and the same seed draws the same history again.
@@ -18,8 +18,8 @@ pub use rounds::{is_deep, rounds};
 mod tests {
     use std::path::Path;
 
-    /// A crate whose tests are one program lists their files in `tests/main.rs`; a file that is
-    /// missing there would never run.
+    /// Checks that every test file of a crate is listed in its `tests/main.rs`, if the crate has
+    /// one; a file that is missing there would never run.
     #[test]
     fn no_test_file_is_left_out_of_its_program() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -2,7 +2,7 @@
 
 /// A small generator of random numbers: splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
 ///
-/// Neighbouring seeds give unrelated sequences, so tests count seeds up.
+/// Neighbouring seeds have unrelated sequences, so tests use consecutive seeds.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
@@ -21,7 +21,7 @@ impl Random {
         (self.bits() % bound as u64) as usize
     }
 
-    /// Returns `true` in `percent` of a hundred cases on average.
+    /// Returns `true` with a probability of `percent` in a hundred.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

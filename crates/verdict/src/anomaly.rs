@@ -1,4 +1,4 @@
-//! The names of anomalies: what the literature calls a cycle of dependencies.
+//! Anomalies: the names that the literature gives to cycles of dependencies and to bad reads.
 
 use consistory_history::{History, KeyId, OpId};
 
@@ -9,23 +9,24 @@ use crate::transactions::{BadRead, Dependency, Level, Relates, TransactionCertif
 pub enum Anomaly {
     /// A read that no level allows.
     BadRead(BadRead),
-    /// Versions were written in a circle (G0, dirty write).
+    /// Version orders form a cycle (G0, dirty write).
     DirtyWrite,
-    /// Transactions depend on each other in a circle (G1c).
+    /// Transactions depend on each other in a cycle (G1c).
     CircularDependency,
-    /// A transaction reads from another and afterwards an older version of a key that it wrote.
+    /// A transaction reads from another one, and afterwards reads an older version of a key that
+    /// the other one wrote.
     NonMonotonicRead,
-    /// A transaction sees some of another's writes and misses others.
+    /// A transaction sees some writes of another transaction and misses others.
     FracturedRead,
     /// A transaction misses a write of its own session.
     SessionMiss,
     /// A transaction misses a write that had ended before it began.
     StaleRead,
-    /// A transaction misses a write that it depends on through others.
+    /// A transaction misses a write on which it depends through other transactions.
     CausalityViolation,
     /// Two transactions read the same version and both overwrite it.
     LostUpdate,
-    /// A transaction sees one state for one key and an earlier one for another (G-single).
+    /// A transaction sees one state of a key and an earlier state of another key (G-single).
     ReadSkew,
     /// Two readers see two writes in opposite orders.
     LongFork,
@@ -38,12 +39,12 @@ pub enum Anomaly {
 }
 
 impl Anomaly {
-    /// Names a cycle of dependencies of a history.
+    /// Classifies a cycle of dependencies of a history.
     pub fn of_cycle(history: &History, cycle: &[Dependency]) -> Anomaly {
         Anomaly::of_shape(cycle, |read| history.key_of(read))
     }
 
-    /// Names a cycle of dependencies, given the keys of reads.
+    /// Classifies a cycle of dependencies, given the keys of reads.
     fn of_shape(cycle: &[Dependency], key_of: impl Fn(OpId) -> Option<KeyId>) -> Anomaly {
         let is_rw = |edge: &Dependency| matches!(edge.relation, Relates::Rw { .. });
         let is_ww = |edge: &Dependency| matches!(edge.relation, Relates::Ww { .. });
@@ -88,7 +89,7 @@ impl Anomaly {
             1 if !others().any(is_ww) => Anomaly::CausalityViolation,
             1 => Anomaly::ReadSkew,
             2 if cycle.len() == 4 && preceded(&is_wr) => Anomaly::LongFork,
-            // Each overwrites the key without having seen what the other wrote to it.
+            // Each transaction overwrites the key without having seen the other's write to it.
             2 if cycle.len() == 2 && is_of_one_key() => Anomaly::LostUpdate,
             2 if cycle.len() == 2 => Anomaly::WriteSkew,
             _ if preceded(&|edge| !is_rw(edge)) => Anomaly::NonAdjacent,
@@ -96,8 +97,8 @@ impl Anomaly {
         }
     }
 
-    /// Names a violation: by the cycle of its first case, or by a cycle that rules out another order of
-    /// versions if only a stronger level forbids that one.
+    /// Classifies a violation: by the cycle of its first case or, if only a stronger level forbids
+    /// that cycle, by a cycle that rules out another version order.
     pub fn of_certificate(
         history: &History,
         certificate: &TransactionCertificate,
@@ -115,8 +116,8 @@ impl Anomaly {
         }
     }
 
-    /// Returns the weakest levels that a certificate refutes: those that forbid all its cycles, the ones
-    /// that justify orders of versions included. There are two at most, `pc` and `psi`.
+    /// Returns the weakest levels that a certificate refutes: those that forbid all its cycles,
+    /// including the cycles that justify version orders. There are at most two, `pc` and `psi`.
     pub fn weakest_levels(certificate: &TransactionCertificate) -> Vec<Level> {
         match certificate {
             TransactionCertificate::Order { .. } => Vec::new(),
@@ -128,7 +129,7 @@ impl Anomaly {
         }
     }
 
-    /// Returns the name that reports use.
+    /// Returns the name that appears in reports.
     pub fn name(self) -> &'static str {
         match self {
             Anomaly::BadRead(kind) => kind.name(),
@@ -148,7 +149,7 @@ impl Anomaly {
         }
     }
 
-    /// Returns one sentence that says what happened.
+    /// Returns a description of the anomaly in one sentence.
     pub fn description(self) -> &'static str {
         match self {
             Anomaly::BadRead(BadRead::Internal) => {
@@ -224,7 +225,7 @@ impl Anomaly {
     }
 }
 
-/// Checks whether a level forbids a cycle of dependencies, whatever else there is.
+/// Checks whether a level forbids a cycle of dependencies in every history.
 fn forbids(level: Level, cycle: &[Dependency]) -> bool {
     let is_rw = |edge: &Dependency| matches!(edge.relation, Relates::Rw { .. });
     let is_ww = |edge: &Dependency| matches!(edge.relation, Relates::Ww { .. });
@@ -234,7 +235,8 @@ fn forbids(level: Level, cycle: &[Dependency]) -> bool {
     };
     match level {
         Level::ReadCommitted | Level::ReadAtomic | Level::Causal => {
-            // A lost update and a read skew are forbidden by the same levels.
+            // A lost update and a read skew are forbidden by the same levels, so the key does not
+            // matter.
             level.implies(Anomaly::of_shape(cycle, |_| None).weakest_violated())
         }
         Level::ParallelSnapshot => cycle.iter().filter(|edge| is_rw(edge)).count() <= 1,
@@ -251,12 +253,13 @@ fn minimal(is_in: impl Fn(Level) -> bool) -> Vec<Level> {
     Level::ALL.into_iter().filter(|&level| is_in(level) && !has_weaker(level)).collect()
 }
 
-/// Returns the cycles of a certificate, the one of its first case first, and those that justify the orders of versions in them.
+/// Returns the cycles of a certificate, starting with the one of its first case, and the cycles
+/// that justify the version orders in them.
 fn all_cycles(certificate: &TransactionCertificate) -> Vec<&[Dependency]> {
     let mut found: Vec<&[Dependency]> = certificate.cycles().collect();
     let mut open: Vec<&Dependency> = found.iter().copied().flatten().collect();
     while let Some(edge) = open.pop() {
-        // Versions are in this order because the other one would close a cycle.
+        // The versions are in this order because the opposite one would close a cycle.
         if matches!(edge.relation, Relates::Ww { .. }) && !edge.because.is_empty() {
             found.push(&edge.because);
         }

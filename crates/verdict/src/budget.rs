@@ -1,18 +1,19 @@
 //! Budgets of time and memory.
 //!
-//! # Which clock
+//! # Time
 //!
 //! A budget of time limits work: on a loaded machine, a question that takes one second of processor
 //! time must not become undecided because the processor was busy elsewhere. So a budget with a
-//! [`Meter`] ends when the time has passed on the clock *and* the process has used as much
-//! processor time; at the latest when [`MAX_STRETCH`] times the limit has passed on the clock, so
-//! that a waiting user gets an answer. On an idle machine both are the same. Without a meter only
-//! the clock counts. If several histories are in progress, each counts its share of the processor
-//! time, since the work of the others is not its own. What deciding leaves to the check of a
-//! certificate is counted in the same way ([`Stopwatch`]). [`Budget::of_thread`] counts the processor
-//! time of one thread alone, for work that also waits for others, such as reading from a pipe.
+//! [`Meter`] ends when the limit has passed on the clock *and* the process has used as much
+//! processor time; at the latest, it ends when [`MAX_STRETCH`] times the limit has passed on the
+//! clock, so that a waiting user gets an answer. On an idle machine both are the same. Without a
+//! meter only the clock counts. If several histories are in progress, each is charged its share of
+//! the processor time, because it does not do the work of the others. The time that deciding leaves
+//! to the check of a certificate is measured in the same way ([`Stopwatch`]). [`Budget::of_thread`]
+//! counts the processor time of one thread alone, for work that also waits for other threads, such
+//! as reading from a pipe.
 //!
-//! # Which memory
+//! # Memory
 //!
 //! [`Budget::reserve`] is called before a large table is allocated, so that a table that is too
 //! large is not allocated at all. [`Budget::check`] compares the allocated bytes of the process
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use consistory_faults::{Point, fails};
 
-/// Largest factor between the clock time and the limit of a budget, if the process is not given a
+/// Largest factor between the clock time and the limit of a budget, if the process does not get a
 /// processor.
 pub const MAX_STRETCH: u32 = 4;
 
@@ -52,25 +53,25 @@ struct Shared {
     tenants: AtomicUsize,
     /// Number of histories being judged.
     judged: AtomicUsize,
-    /// The origin of the times of samples.
+    /// Origin of the times of samples.
     origin: Instant,
-    /// Time of the last reading of the processor time, counted from the origin, and the reading.
+    /// Time of the last reading of the processor time, relative to the origin, and the reading.
     sample: Mutex<Option<(Duration, Option<Duration>)>>,
 }
 
-/// Largest age of a sample of the processor time: reading it takes half a microsecond, and a batch
+/// Largest age of a sample of the processor time. Reading it takes half a microsecond, and a batch
 /// of small histories starts very many budgets.
 const MAX_SAMPLE_AGE: Duration = Duration::from_millis(1);
 
 impl Gauge {
-    /// Builds a gauge. Every history may use the whole limit, so the process may use it once per
-    /// history in progress.
+    /// Builds a gauge. Every history may use the whole memory limit, so the process may use the
+    /// limit once per history in progress.
     pub fn new(meter: Arc<dyn Meter>) -> Self {
         let (tenants, judged, sample) = Default::default();
         Gauge(Arc::new(Shared { meter, tenants, judged, origin: Instant::now(), sample }))
     }
 
-    /// Counts one more history that is judged until the result is dropped.
+    /// Counts one more history as being judged, until the result is dropped.
     #[must_use]
     pub fn enter(&self) -> Tenant {
         self.0.tenants.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +79,7 @@ impl Gauge {
         Tenant { gauge: self.clone(), is_judged: true }
     }
 
-    /// Returns the processor time of the process, as it was at most a millisecond ago.
+    /// Returns a reading of the processor time of the process that is at most a millisecond old.
     fn processor_time(&self) -> Option<Duration> {
         let Shared { meter, origin, sample, .. } = &*self.0;
         let now = origin.elapsed();
@@ -98,7 +99,7 @@ impl Gauge {
         u32::try_from(self.0.judged.load(Ordering::Relaxed)).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Fails if more is allocated than the histories in progress may use together.
+    /// Fails if the process has allocated more than the histories in progress may use together.
     fn check(&self, limit: u64) -> Result<(), Stopped> {
         let tenants = self.0.tenants.load(Ordering::Relaxed).max(1) as u64;
         match self.0.meter.allocated() / tenants {
@@ -108,8 +109,8 @@ impl Gauge {
     }
 }
 
-/// Tells how much of the clock time since its start was work: the time for which the process was
-/// given a processor.
+/// Measures how much of the clock time since its start was work, that is, time for which the
+/// process had a processor.
 #[derive(Clone, Debug)]
 pub struct Stopwatch {
     gauge: Option<Gauge>,
@@ -119,7 +120,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts now; without a gauge, all time counts as work.
+    /// Starts the measurement; without a gauge, all time counts as work.
     pub fn start(gauge: Option<&Gauge>) -> Self {
         let processor = gauge.and_then(|gauge| gauge.0.meter.processor_time());
         Stopwatch { gauge: gauge.cloned(), started: Instant::now(), processor }
@@ -127,8 +128,8 @@ impl Stopwatch {
 
     /// Returns the part of a span of clock time since the start that counts as work.
     ///
-    /// The share of the time in which the process worked is known for the whole time since the start
-    /// only, so it is taken to be the same for every span.
+    /// Only the share of work in the whole time since the start is known, so every span is assumed
+    /// to have the same share.
     pub fn work_in(&self, span: Duration) -> Duration {
         let used = self.gauge.as_ref().and_then(|gauge| {
             let used = gauge.0.meter.processor_time()?.saturating_sub(self.processor?);
@@ -158,7 +159,7 @@ impl Drop for Tenant {
     }
 }
 
-/// Why a search stopped without an answer.
+/// Reasons why a search stopped without an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stopped {
     /// The time ran out.
@@ -223,7 +224,7 @@ pub struct Budget {
     interrupts: Vec<Arc<AtomicBool>>,
 }
 
-/// The processor time that counts.
+/// Processor time that counts against the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Scope {
     #[default]
@@ -231,13 +232,18 @@ enum Scope {
     Thread,
 }
 
-/// The end of the time.
+/// End of the time of a budget.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
+    /// Limit that messages name.
     limit: Duration,
-    /// The end on the clock.
+    /// Part of the limit that may be used from the start on.
+    time: Duration,
+    /// Start on the clock.
+    started: Instant,
+    /// End on the clock.
     at: Instant,
-    /// The processor time that may be used, and the reading of it when the time began, if it is
+    /// Processor time that may be used, and its reading when the time began; `None` if it is not
     /// measured.
     processor: Option<(Duration, Duration)>,
 }
@@ -248,22 +254,24 @@ impl Budget {
         Self::default()
     }
 
-    /// Measures time and memory by a gauge; must be called before the limits are set.
+    /// Measures time and memory by a gauge. Must be called before the limits are set.
     #[must_use]
     pub fn with_gauge(mut self, gauge: Gauge) -> Self {
         self.gauge = Some(gauge);
         self
     }
 
-    /// Counts one more history that is read until the result is dropped, if there is a gauge. It
-    /// takes memory beside those that are judged, and has the time of its thread.
+    /// Counts one more history as being read, until the result is dropped, if there is a gauge. The
+    /// history takes memory in addition to the histories that are judged, but it uses the time of
+    /// its own thread.
     pub fn enter(&self) -> Option<Tenant> {
         let gauge = self.gauge.clone()?;
         gauge.0.tenants.fetch_add(1, Ordering::Relaxed);
         Some(Tenant { gauge, is_judged: false })
     }
 
-    /// Counts the processor time of the calling thread only, from now; without a gauge, the clock.
+    /// Counts only the processor time of the calling thread, from now; without a gauge, the clock
+    /// time.
     ///
     /// The budget must then be checked on this thread.
     #[must_use]
@@ -272,7 +280,7 @@ impl Budget {
         self.renewed()
     }
 
-    /// Returns the processor time that counts.
+    /// Returns the processor time that counts against the limit.
     fn processor_time(&self) -> Option<Duration> {
         let gauge = self.gauge.as_ref()?;
         match self.scope {
@@ -285,8 +293,17 @@ impl Budget {
     #[must_use]
     pub fn with_time(mut self, limit: Duration) -> Self {
         let processor = self.processor_time().map(|now| (limit, now));
-        let at = Instant::now().checked_add(limit);
-        self.deadline = at.map(|at| Deadline { limit, at, processor });
+        let started = Instant::now();
+        let at = started.checked_add(limit);
+        self.deadline = at.map(|at| Deadline { limit, time: limit, started, at, processor });
+        self
+    }
+
+    /// Sets the limit that messages name.
+    fn naming(mut self, limit: Duration) -> Self {
+        if let Some(deadline) = &mut self.deadline {
+            deadline.limit = limit;
+        }
         self
     }
 
@@ -294,7 +311,7 @@ impl Budget {
     #[must_use]
     pub fn renewed(&self) -> Self {
         match self.deadline {
-            Some(Deadline { limit, .. }) => self.clone().with_time(limit),
+            Some(Deadline { limit, time, .. }) => self.clone().with_time(time).naming(limit),
             None => self.clone(),
         }
     }
@@ -302,20 +319,40 @@ impl Budget {
     /// Returns the same budget with a share of its time, counted from now.
     #[must_use]
     pub fn share(&self, one_in: u32) -> Self {
+        let one_in = one_in.max(1);
         match self.deadline {
-            Some(Deadline { limit, .. }) => self.clone().with_time(limit / one_in.max(1)),
+            Some(Deadline { limit, time, .. }) => {
+                self.clone().with_time(time / one_in).naming(limit / one_in)
+            }
             None => self.clone(),
+        }
+    }
+
+    /// Returns the time that was used since the start, as the budget counts it.
+    pub fn spent(&self) -> Duration {
+        let Some(deadline) = self.deadline else { return Duration::ZERO };
+        match deadline.processor.zip(self.processor_time()) {
+            Some(((_, start), used)) => used.saturating_sub(start) / self.sharing(),
+            None => deadline.started.elapsed(),
+        }
+    }
+
+    /// Returns the number of histories that share the processor time that counts.
+    fn sharing(&self) -> u32 {
+        match (&self.gauge, self.scope) {
+            (Some(gauge), Scope::Process) => gauge.judged(),
+            _ => 1,
         }
     }
 
     /// Returns the same budget with its end extended by a share of its time, to complete a result.
     #[must_use]
     pub fn extended(&self, one_in: u32) -> Self {
-        let deadline = self.deadline.map(|Deadline { limit, at, processor }| {
-            let more = limit / one_in.max(1);
+        let deadline = self.deadline.map(|Deadline { limit, time, started, at, processor }| {
+            let more = time / one_in.max(1);
             let at = at.checked_add(more).unwrap_or(at);
             let longer = |(time, start): (Duration, Duration)| (time.saturating_add(more), start);
-            Deadline { limit, at, processor: processor.map(longer) }
+            Deadline { limit, time, started, at, processor: processor.map(longer) }
         });
         Budget { deadline, ..self.clone() }
     }
@@ -324,13 +361,9 @@ impl Budget {
     /// least a tenth of the time remains, to complete a result.
     #[must_use]
     pub fn after(&self, spent: Duration) -> Self {
-        let Some(Deadline { limit, .. }) = self.deadline else { return self.clone() };
-        let left = limit.saturating_sub(spent).max(limit / 10);
-        let mut budget = self.clone().with_time(left);
-        if let Some(deadline) = &mut budget.deadline {
-            deadline.limit = limit;
-        }
-        budget
+        let Some(Deadline { limit, time, .. }) = self.deadline else { return self.clone() };
+        let left = time.saturating_sub(spent).max(limit / 10);
+        self.clone().with_time(left).naming(limit)
     }
 
     /// Limits the memory of tables in bytes; with a gauge, also that of the whole process.
@@ -348,15 +381,15 @@ impl Budget {
         Budget { memory, ..self.clone() }
     }
 
-    /// Stops as soon as the flag, or one that was given before, is set.
+    /// Stops as soon as this flag, or one that was given before, is set.
     #[must_use]
     pub fn with_interrupt(mut self, flag: Arc<AtomicBool>) -> Self {
         self.interrupts.push(flag);
         self
     }
 
-    /// Fails if the time or the memory is used up or a stop was requested. It reads the clock: call
-    /// it every few thousand steps.
+    /// Fails if the time or the memory is used up or a stop was requested. Because this reads the
+    /// clock, call it only once every few thousand steps.
     pub fn check(&self) -> Result<(), Stopped> {
         if self.interrupts.iter().any(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Stopped::Interrupted);
@@ -372,7 +405,7 @@ impl Budget {
         }
     }
 
-    /// Checks whether the time is over: the module's documentation says which time.
+    /// Checks whether the time is over; the module documentation defines which time counts.
     fn is_over(&self, deadline: &Deadline) -> bool {
         let now = Instant::now();
         if now < deadline.at {
@@ -381,13 +414,9 @@ impl Budget {
         let Some(((time, start), used)) = deadline.processor.zip(self.processor_time()) else {
             return true;
         };
-        let sharing = match (&self.gauge, self.scope) {
-            (Some(gauge), Scope::Process) => gauge.judged(),
-            _ => 1,
-        };
-        let stretched = deadline.at.checked_add(deadline.limit * (MAX_STRETCH - 1));
+        let stretched = deadline.at.checked_add(deadline.time * (MAX_STRETCH - 1));
         let is_kept_waiting = self.scope == Scope::Thread || stretched.is_none_or(|at| now < at);
-        used.saturating_sub(start) / sharing >= time || !is_kept_waiting
+        used.saturating_sub(start) / self.sharing() >= time || !is_kept_waiting
     }
 
     /// Fails if a table of `needed` bytes exceeds the budget.
@@ -405,7 +434,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// A process that is given a processor for a fixed share of the time on the clock.
+    /// A process that gets a processor for a fixed share of the clock time.
     #[derive(Debug)]
     struct Loaded {
         started: Instant,
@@ -430,7 +459,7 @@ mod tests {
         Gauge::new(Arc::new(Loaded { started: Instant::now(), percent }))
     }
 
-    /// Waits until a budget is used up, and returns how often its limit has passed on the clock by then.
+    /// Waits until a budget is used up, and returns the clock time by then, divided by the limit.
     fn stretch(gauge: &Gauge) -> f64 {
         const LIMIT: Duration = Duration::from_millis(60);
         let budget = Budget::unlimited().with_gauge(gauge.clone()).with_time(LIMIT);
@@ -453,7 +482,7 @@ mod tests {
 
     #[test]
     fn the_work_of_other_histories_is_not_counted() {
-        // Two histories on one processor: each has half of it.
+        // Two histories share one processor, so each has half of it.
         let shared = gauge(100);
         let first = shared.enter();
         let second = shared.enter();

@@ -6,9 +6,9 @@ use crate::Relation;
 
 /// The proof of a verdict.
 ///
-/// `wr` lists, for a history that is not differentiated, the source of each ambiguous read; a read
-/// with one candidate is not listed. Operations that do not count (aborted ones, and writes of
-/// unknown status that are never read) are left out of orders, and so are initial writes.
+/// If a history is not differentiated, `wr` lists the source of each ambiguous read; a read with
+/// one candidate is not listed. Orders omit initial writes and operations that do not count
+/// (aborted ones, and writes of unknown status that are never read).
 #[derive(Clone, PartialEq, Debug)]
 pub enum Certificate {
     /// Consistent: one total order of all operations.
@@ -19,7 +19,7 @@ pub enum Certificate {
     Order {
         /// The order, first operation first.
         order: Vec<OpId>,
-        /// The choices of `wr`.
+        /// Choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
     /// Consistent, CM: for each session, a total order of the causal past of its last operation,
@@ -28,7 +28,7 @@ pub enum Certificate {
     SessionOrders {
         /// One order per session; a session without operations has none.
         orders: Vec<(SessionId, Vec<OpId>)>,
-        /// The choices of `wr`.
+        /// Choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
     /// Consistent: the existentially quantified relations of a definition, for which every check of
@@ -37,7 +37,7 @@ pub enum Certificate {
         /// For each key its writes in store order, initial write first; empty if the definition
         /// has no store order.
         ww: Vec<(KeyId, Vec<OpId>)>,
-        /// The choices of `wr`.
+        /// Choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
     /// Consistent: pairs of operations that, together with program order and `wr`, are acyclic and
@@ -45,17 +45,17 @@ pub enum Certificate {
     Closure {
         /// The pairs, each the earlier operation first.
         pairs: Vec<(OpId, OpId)>,
-        /// The choices of `wr`.
+        /// Choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
     /// Consistent, CCM and wCCM: the order of writes that the reads of each session force.
     ///
-    /// With program order and `wr`, the pairs of all views form the least `hb`; the pairs of one
-    /// view are those for which sessions are considered separately.
+    /// With program order and `wr`, the pairs of all views form the least `hb`; for rules that
+    /// consider each session separately, only the pairs of its own view count.
     Views {
         /// The views, each of one session.
         views: Vec<View>,
-        /// The choices of `wr`.
+        /// Choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
     /// Violation: a read of a value that was never written.
@@ -77,7 +77,7 @@ pub enum Certificate {
     SplitOrder {
         /// The two writes.
         writes: [OpId; 2],
-        /// The proof if the first write comes first, and the proof if the second does.
+        /// The proof if the first write comes first, and the proof if the second write does.
         branches: Box<[Certificate; 2]>,
     },
     /// Violation for every source of a read.
@@ -116,7 +116,7 @@ pub struct Edge {
     pub to: OpId,
     /// Relation of the edge.
     pub relation: Relation,
-    /// The premises of the rule that derives it, empty for `po`, `wr` and assumed `ww`.
+    /// Premises of the rule that derives the edge; empty for `po`, `wr` and assumed `ww`.
     ///
     /// A derivation is written out at its first use, reading from the left and premises before
     /// conclusions; later uses of the same edge have no premises.

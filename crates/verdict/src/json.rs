@@ -16,7 +16,7 @@
 //! {"kind":"cases","key":"x","last":["t0:0","t1:0"],"branches":[{},{}]}
 //! ```
 //!
-//! The first five may have `"wr":{"t1:0":"t0:0"}`: the choices for ambiguous reads.
+//! The first five may have choices for ambiguous reads: `"wr":{"t1:0":"t0:0"}`.
 //!
 //! Writing is streamed and not recursive: an order may list tens of millions of operations, and a
 //! derivation may be deeper than a thread's stack. Reading takes a parsed value, whose maps are
@@ -40,19 +40,19 @@ pub const MAX_DEPTH: usize = 10_000;
 /// Size of the output buffer in bytes.
 const CHUNK: usize = 1 << 16;
 
-/// Why a JSON value is not a certificate of a history.
+/// Reasons why a JSON value is not a certificate of a history.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A field is missing.
     #[error("`{path}` is missing")]
     Missing {
-        /// Where in the certificate.
+        /// Path within the certificate.
         path: String,
     },
     /// A value has the wrong type.
     #[error("`{path}` is not {expected}")]
     Type {
-        /// Where in the certificate.
+        /// Path within the certificate.
         path: String,
         /// The expected type.
         expected: &'static str,
@@ -60,7 +60,7 @@ pub enum CertificateError {
     /// The kind is unknown.
     #[error("`{path}`: there is no kind `{kind}`")]
     Kind {
-        /// Where in the certificate.
+        /// Path within the certificate.
         path: String,
         /// The kind.
         kind: String,
@@ -68,7 +68,7 @@ pub enum CertificateError {
     /// A reference, session or key is not in the history.
     #[error("`{path}`: the history has no {what} `{name}`")]
     Unknown {
-        /// Where in the certificate.
+        /// Path within the certificate.
         path: String,
         /// The kind of the referenced item.
         what: &'static str,
@@ -78,17 +78,17 @@ pub enum CertificateError {
     /// A list has the wrong length.
     #[error("`{path}` has {found} entries instead of {expected}")]
     Length {
-        /// Where in the certificate.
+        /// Path within the certificate.
         path: String,
         /// The expected length.
         expected: usize,
         /// The actual length.
         found: usize,
     },
-    /// Cases or premises are nested too deep.
+    /// Cases or premises are nested too deeply.
     #[error("`{path}` is nested deeper than {MAX_DEPTH} levels")]
     Depth {
-        /// Where in the certificate.
+        /// Path within the certificate.
         path: String,
     },
 }
@@ -102,7 +102,7 @@ pub fn write_certificate(
     Writer::new(history, out).write(certificate)
 }
 
-/// The work that is left.
+/// Work that remains to be done.
 enum Task<'a> {
     Text(&'static str),
     Certificate(&'a Certificate),
@@ -115,7 +115,7 @@ struct Writer<'a, W> {
     history: &'a History,
     out: &'a mut W,
     buffer: String,
-    /// For each session the opening quote, its escaped name, and the colon.
+    /// Opening quote, escaped name and colon of each session.
     prefixes: Vec<String>,
 }
 
@@ -175,7 +175,7 @@ impl<'a, W: io::Write> Writer<'a, W> {
     }
 
     /// Writes the head of a certificate and everything that is not nested; the rest becomes tasks,
-    /// last first.
+    /// the last one first.
     fn certificate(
         &mut self,
         certificate: &'a Certificate,
@@ -573,8 +573,8 @@ impl Reader<'_> {
         Ok(choices)
     }
 
-    /// Reads an object whose fields are lists of operations, sorted by the result of `find` for the
-    /// names.
+    /// Reads an object whose fields are lists of operations; `find` converts the names, and the
+    /// lists are sorted by its results.
     fn lists<Id: Copy + Ord>(
         &self,
         json: &Value,
@@ -675,7 +675,8 @@ mod tests {
         read_certificate(&history(), &serde_json::from_str(text).unwrap())
     }
 
-    /// The written text is exact, and reading it returns the same certificate.
+    /// Checks that a certificate is written as exactly this text, and that reading the text returns
+    /// the same certificate.
     #[track_caller]
     fn check(certificate: Certificate, text: &str) {
         assert_eq!(written(&history(), &certificate), text);

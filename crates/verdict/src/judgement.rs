@@ -6,7 +6,7 @@ use crate::{Pattern, Proof, Stopped, Verdict};
 
 /// A verdict with the certificate that proves it.
 ///
-/// `C` is the certificate of one family inside its decider, and [`Proof`] elsewhere.
+/// `C` is the certificate of one family within that family's deciders, and [`Proof`] elsewhere.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Judgement<C = Proof> {
     /// The history satisfies the model.
@@ -73,7 +73,7 @@ pub struct Ruling<C = Proof> {
     /// The other model whose judgement settled this one: a weaker model that is violated, or a
     /// stronger one that is satisfied. The certificate is then for that model.
     pub via: Option<&'static str>,
-    /// The time it took; work shared by several models is counted for the first of them.
+    /// Time that the decision took; work shared by several models is counted for the first of them.
     pub time: Duration,
 }
 

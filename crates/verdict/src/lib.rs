@@ -8,9 +8,9 @@
 //! [`TransactionCertificate`] for isolation levels); a [`Proof`] is a certificate of any family.
 //! [`Options`] limit a search, and a [`Ruling`] is a judgement with its time.
 //!
-//! This crate holds types, and the JSON form of certificates. Deciders produce certificates
-//! (`consistory-registers`, `consistory-objects`, `consistory-models`), and `consistory-certify`, which
-//! shares no code with the deciders, accepts or rejects them.
+//! This crate contains types, and the JSON form of certificates. Deciders produce certificates
+//! (`consistory-registers`, `consistory-objects`, `consistory-models`). The checker
+//! `consistory-certify`, which shares no code with the deciders, accepts or rejects them.
 
 mod anomaly;
 mod budget;
@@ -64,7 +64,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the word that reports use.
+    /// Returns the word that appears in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Consistent => "consistent",

@@ -1,7 +1,7 @@
-//! The bytes of a search's tables, to be compared with a memory budget.
+//! Sizes of a search's tables in bytes, for comparison with a memory budget.
 //!
-//! A table that is nearly full counts together with the larger one that is about to replace it:
-//! while entries are moved both exist, and at that moment a search would exceed its budget.
+//! A nearly full table counts together with the larger one that is about to replace it: both exist
+//! while entries are moved, and a search could exceed its budget at that moment.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

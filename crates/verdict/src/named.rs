@@ -1,8 +1,8 @@
-//! Enums whose variants have names, with one variant for names defined by a user.
+//! Enums whose variants have names, plus one variant for names defined by a user.
 
 /// Defines an enum from rows `Variant = "name",` and its conversions from and to those names.
 ///
-/// A last variant, `Named(Box<str>)`, is for every other name.
+/// The last variant, `Named(Box<str>)`, holds every other name.
 macro_rules! named_enum {
     (
         $(#[$doc:meta])*

@@ -1,6 +1,6 @@
 //! Certificates for histories of an object's calls.
 //!
-//! In JSON an operation is its reference, as everywhere:
+//! In JSON, an operation is represented by its reference:
 //!
 //! ```json
 //! {"kind":"linearization","order":["t0:0","t1:0"],"vis":{"t0:0":[],"t1:0":["t0:0"]}}
@@ -42,7 +42,7 @@ impl ObjectCertificate {
         }
     }
 
-    /// Returns the word that reports use.
+    /// Returns the word that appears in reports.
     pub fn kind(&self) -> &'static str {
         match self {
             ObjectCertificate::Linearization(_) => "linearization",
@@ -51,8 +51,8 @@ impl ObjectCertificate {
         }
     }
 
-    /// Returns the certificate with every operation replaced by another one, as between a history and
-    /// a part of it.
+    /// Returns the certificate with every operation replaced by another one, for example to convert
+    /// between a history and a part of it.
     #[must_use]
     pub fn renamed(&self, name: impl Fn(OpId) -> OpId) -> Self {
         let all = |ops: &[OpId]| ops.iter().map(|&op| name(op)).collect::<Vec<_>>();
@@ -122,7 +122,7 @@ impl From<Core> for Judgement<ObjectCertificate> {
 
 /// The operations that took effect, in an order, and the operations that each of them sees.
 ///
-/// It contains every completed operation, and the pending ones that took effect.
+/// A linearization contains every completed operation, and the pending ones that took effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Linearization {
     /// The order, first operation first.
@@ -144,57 +144,57 @@ impl Linearization {
 /// effect or not. If this part cannot be explained, neither can the history.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unexplained {
-    /// The operations that returned, by return: the shortest failing prefix. The last one cannot be
-    /// explained.
+    /// Operations that returned, in the order of their returns: the shortest failing prefix. The
+    /// last one cannot be explained.
     pub returned: Vec<OpId>,
-    /// The furthest attempts.
+    /// Attempts that got furthest.
     pub attempts: Vec<Attempt>,
-    /// An explanation of everything that returned before the last of these in the whole history,
-    /// which shows that no shorter prefix fails. `None` if that is unknown.
+    /// An explanation of every operation that returned before the last one of `returned` in the
+    /// whole history, which shows that no shorter prefix fails; `None` if there is none.
     pub before: Option<Linearization>,
 }
 
-/// A linearization that cannot be extended to an operation that should come next.
+/// A linearization that cannot be extended by an operation that should come next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempt {
     /// The linearization.
     pub linearization: Linearization,
-    /// The operation whose return it does not explain.
+    /// Operation whose return the linearization does not explain.
     pub unexplained: OpId,
 }
 
-/// The returns of the specification for the operation that an [`Attempt`] does not explain.
+/// Return values by the specification for the operation that an [`Attempt`] does not explain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Instead {
-    /// The return if the operation sees only what the axioms require; `None` if it is not possible
-    /// then.
+    /// Return value if the operation sees only the operations that the axioms require; `None` if
+    /// the operation is impossible then.
     pub least: Option<ReturnValue>,
-    /// The return if the operation sees everything; `None` if it is not possible then.
+    /// Return value if the operation sees all operations; `None` if it is impossible then.
     pub most: Option<ReturnValue>,
 }
 
 /// A few operations that are not linearizable by themselves.
 ///
-/// They are closed: if the history had a linearization, removing all other operations from it would
-/// leave a linearization of these. The condition for this depends on the object, and the checker
-/// verifies it.
+/// The operations are closed: if the history had a linearization, removing all other operations
+/// from it would leave a linearization of these. The condition for this depends on the object; the
+/// checker verifies it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Core {
     /// The pattern.
     pub pattern: Pattern,
     /// The operations.
     pub operations: Vec<OpId>,
-    /// The shortest prefix of the history that they refute; `None` if it is unknown.
+    /// Shortest prefix of the history that the operations refute; `None` if it is unknown.
     pub prefix: Option<Prefix>,
 }
 
-/// The shortest prefix of a history that is not linearizable: operations that returned later are
-/// pending.
+/// The shortest prefix of a history that is not linearizable, in which operations that return later
+/// are pending.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prefix {
     /// The operation whose return ends the prefix.
     pub last: OpId,
-    /// An explanation of everything that returned before.
+    /// An explanation of every operation that returned before `last`.
     pub before: Linearization,
 }
 

@@ -2,10 +2,10 @@
 
 use crate::Budget;
 
-/// How to decide.
+/// Limits and settings of a decision.
 ///
-/// `T` holds the settings of one family of deciders, such as the engine that completes a store
-/// order. They never change a verdict.
+/// `T` contains the settings of one family of deciders, such as the engine that completes a store
+/// order. These settings never change a verdict.
 #[derive(Clone, Debug)]
 pub struct Options<T = ()> {
     /// Time and memory for each model.

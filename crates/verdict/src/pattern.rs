@@ -1,11 +1,11 @@
-//! Bad patterns: the kinds of violations, by the names of the literature.
+//! Bad patterns: the kinds of violations, by their names in the literature.
 
 use crate::named::named_enum;
 
 named_enum! {
     /// The pattern of a violation.
     ///
-    /// Make one from its name with `From`: a name that is listed here never becomes
+    /// Convert a name with `From`: a name that is listed here never becomes
     /// [`Named`](Pattern::Named).
     pub enum Pattern {
         /// A read returned a value that was never written.
@@ -20,7 +20,7 @@ named_enum! {
         WriteCoRead = "WriteCORead",
         /// Conflicts and causality have a cycle.
         CyclicCf = "CyclicCF",
-        /// A read returned the initial value after its session could tell that it was overwritten.
+        /// A read returned the initial value after its session could know that it was overwritten.
         WriteHbInitRead = "WriteHBInitRead",
         /// The order that the reads of a session force has a cycle.
         CyclicHb = "CyclicHB",

@@ -62,7 +62,7 @@ impl From<TransactionCertificate> for Proof {
 }
 
 impl Proof {
-    /// Returns the family of the models that it is about.
+    /// Returns the family of models that the proof is about.
     pub fn family(&self) -> Family {
         match self {
             Proof::Registers(_) => Family::Registers,
@@ -71,7 +71,7 @@ impl Proof {
         }
     }
 
-    /// Returns the word that reports use for its kind.
+    /// Returns the word for the kind of certificate that appears in reports.
     pub fn kind(&self) -> &'static str {
         match self {
             Proof::Registers(certificate) => certificate.kind(),
@@ -80,7 +80,7 @@ impl Proof {
         }
     }
 
-    /// Counts the operations and edges that it lists.
+    /// Counts the operations and edges that the certificate lists.
     pub fn size(&self) -> usize {
         match self {
             Proof::Registers(certificate) => certificate.size(),
@@ -89,7 +89,7 @@ impl Proof {
         }
     }
 
-    /// Writes it as one line of JSON, without a line break.
+    /// Writes the certificate as one line of JSON, without a line break.
     pub fn write(&self, history: &History, out: &mut impl io::Write) -> io::Result<()> {
         match self {
             Proof::Registers(certificate) => write_certificate(history, certificate, out),

@@ -1,17 +1,17 @@
-//! Relations between operations, by the names of the literature.
+//! Relations between operations, by their names in the literature.
 
 use crate::named::named_enum;
 
 named_enum! {
     /// The relation of an edge in a certificate.
     ///
-    /// Make one from its name with `From`: a name that is listed here never becomes
+    /// Convert a name with `From`: a name that is listed here never becomes
     /// [`Named`](Relation::Named).
     pub enum Relation {
         /// `po`: program order.
         Po = "po",
-        /// `ppo`: preserved program order, the part of it that a memory with store buffers
-        /// preserves.
+        /// `ppo`: preserved program order, the part of program order that a memory with store
+        /// buffers preserves.
         Ppo = "ppo",
         /// `poloc`: program order of one key.
         Poloc = "poloc",
@@ -27,9 +27,9 @@ named_enum! {
         Cf = "cf",
         /// `hb`: the order that the reads of a session, or of all sessions, force.
         Hb = "hb",
-        /// `hb-ppo`: the same by preserved program order.
+        /// `hb-ppo`: `hb` by preserved program order.
         HbPpo = "hb-ppo",
-        /// `hb-poloc`: the same by program order of one key.
+        /// `hb-poloc`: `hb` by program order of one key.
         HbPoloc = "hb-poloc",
         /// `rt`: real time, an operation returned before another one started.
         Rt = "rt",

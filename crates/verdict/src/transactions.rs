@@ -1,8 +1,8 @@
 //! Isolation levels and the certificates of verdicts about them.
 //!
-//! A transaction is named by its first operation. Certificates speak of the dependencies between
-//! transactions that the literature knows: `so` (session order), `rt` (real time), `wr` (reads
-//! from), `ww` (version order) and `rw` (anti-dependency).
+//! A transaction is named by its first operation. Certificates use the dependencies of the
+//! literature between transactions: `so` (session order), `rt` (real time), `wr` (reads from), `ww`
+//! (version order) and `rw` (anti-dependency).
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, every one after those that it implies.
+    /// All levels, each after the levels that it implies.
     pub const ALL: [Level; 7] = [
         Level::ReadCommitted,
         Level::ReadAtomic,
@@ -67,12 +67,13 @@ impl Level {
         }
     }
 
-    /// Finds a level by its id, in any case.
+    /// Finds a level by its id, ignoring case.
     pub fn find(id: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.id().eq_ignore_ascii_case(id))
     }
 
-    /// Checks whether every history of this level also satisfies `weaker`, itself included.
+    /// Checks whether every history of this level also satisfies `weaker`; each level implies
+    /// itself.
     pub fn implies(self, weaker: Level) -> bool {
         let incomparable = matches!(
             (self, weaker),
@@ -88,15 +89,15 @@ impl fmt::Display for Level {
     }
 }
 
-/// The order of transactions that the clients observed and a level has to respect.
+/// The order of transactions that the clients observed and that a level must respect.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum ClientOrder {
-    /// None: Adya's plain levels.
+    /// No order: Adya's plain levels.
     None,
     /// The order of every session.
     #[default]
     Session,
-    /// The order of every session, and one transaction before another that began after it ended.
+    /// The order of every session, and each transaction before those that began after it ended.
     Realtime,
 }
 
@@ -114,13 +115,13 @@ impl ClientOrder {
         }
     }
 
-    /// Finds an order by its word.
+    /// Finds an order by the word that the command line uses.
     pub fn find(id: &str) -> Option<ClientOrder> {
         ClientOrder::ALL.into_iter().find(|order| order.id() == id)
     }
 }
 
-/// How one transaction depends on another.
+/// Kind of dependency of one transaction on another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Relates {
     /// Session order.
@@ -129,7 +130,7 @@ pub enum Relates {
     Rt,
     /// The second reads from the first.
     Wr {
-        /// The read, an operation of the second.
+        /// The read, an operation of the second transaction.
         read: OpId,
     },
     /// The first wrote an earlier version of a key than the second.
@@ -137,9 +138,9 @@ pub enum Relates {
         /// The key.
         key: KeyId,
     },
-    /// The first read a version that the second overwrote, perhaps not as the next.
+    /// The first read a version that the second overwrote, perhaps not as the next version.
     Rw {
-        /// The read, an operation of the first.
+        /// The read, an operation of the first transaction.
         read: OpId,
     },
 }
@@ -159,21 +160,21 @@ impl Relates {
 
 /// A dependency between two transactions, with the reason why it holds.
 ///
-/// `so`, `rt` and `wr` are seen in the history and need no reason. A `ww` holds if its transactions
-/// were ordered by an enclosing case or by an earlier edge of the same certificate; if a list that
-/// was read shows it (`list`); or because its opposite closes the forbidden cycle `because`, whose
-/// edges may rest on that opposite. An `rw` rests on the `ww` from the transaction that it read from,
-/// the only edge of `because`; after a read of the initial value it needs none.
+/// `so`, `rt` and `wr` are visible in the history and need no reason. A `ww` holds if an enclosing
+/// case or an earlier edge of the same certificate ordered its transactions, if a list that was
+/// read shows it (`list`), or if its opposite closes the forbidden cycle `because`, whose edges may
+/// use that opposite as a premise. An `rw` needs as its only premise in `because` the `ww` from the
+/// transaction that it read from; after a read of the initial value it needs none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dependency {
-    /// The first operation of the transaction where it starts.
+    /// First operation of the transaction where the edge starts.
     pub from: OpId,
-    /// The first operation of the transaction where it ends.
+    /// First operation of the transaction where the edge ends.
     pub to: OpId,
     /// The kind of dependency.
     pub relation: Relates,
-    /// For `ww`, a read whose list holds the first transaction's appends, and after them or not at
-    /// all those of the second.
+    /// For `ww`, a read whose list contains the appends of the first transaction, and contains
+    /// those of the second later or not at all.
     pub list: Option<OpId>,
     /// The premises.
     pub because: Vec<Dependency>,
@@ -195,9 +196,9 @@ pub enum BadRead {
     Aborted,
     /// Every transaction that wrote the value overwrote it (G1b).
     Intermediate,
-    /// Only the reading transaction wrote the value, later.
+    /// Only the reading transaction wrote the value, and wrote it later.
     Future,
-    /// Nobody wrote the value.
+    /// No transaction wrote the value.
     ThinAir,
     /// Two lists are not prefixes of one version order, or a list separates, reorders or repeats
     /// appends of one transaction.
@@ -215,7 +216,7 @@ impl BadRead {
         BadRead::IncompatibleOrder,
     ];
 
-    /// Returns the pattern's name.
+    /// Returns the name of the pattern.
     pub fn name(self) -> &'static str {
         match self {
             BadRead::Internal => "InternalRead",
@@ -228,61 +229,63 @@ impl BadRead {
     }
 }
 
-/// What proves a verdict about an isolation level.
+/// The certificate of a verdict about an isolation level.
 ///
-/// `wr` lists which write each ambiguous read reads from (a key's initial write for the initial
-/// transaction); a read with one candidate is not listed. Transactions that count for nothing are
-/// left out.
+/// `wr` lists the write that each ambiguous read reads from (a key's initial write for the initial
+/// transaction); a read with one candidate is not listed. Transactions that do not count are
+/// omitted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransactionCertificate {
     /// Consistent: a commit order.
     ///
     /// For `ser` every read takes the last version before its transaction. For `si` and `pc` it
-    /// takes the last version of its snapshot, a prefix of the order. For `psi`, `tcc`, `ra` and `rc`
-    /// it takes the last version among the transactions that its transaction knows.
+    /// takes the last version in its transaction's snapshot, which is a prefix of the order. For
+    /// `psi`, `tcc`, `ra` and `rc` it takes the last version among the transactions that its
+    /// transaction knows.
     Order {
         /// The transactions, by their first operations.
         order: Vec<OpId>,
-        /// For `si` and `pc`: how many transactions at the start of the order the snapshot of each
-        /// holds. Empty otherwise.
+        /// For `si` and `pc`, the length of each transaction's snapshot as a prefix of the order.
+        /// Empty otherwise.
         snapshots: Vec<u32>,
-        /// The choices of `wr`.
+        /// Choices of `wr`.
         wr: Vec<(OpId, OpId)>,
     },
     /// Violation: a cycle that the level forbids.
     Cycle {
-        /// The dependencies, each starting where the one before ends.
+        /// The dependencies, each starting where the previous one ends.
         edges: Vec<Dependency>,
     },
-    /// Violation: whichever of two transactions wrote the earlier version of a key, there is one.
+    /// Violation in both orders of two transactions that wrote versions of a key.
     SplitOrder {
         /// The key.
         key: KeyId,
         /// The first operations of the transactions.
         writers: [OpId; 2],
-        /// The proofs when the first wrote the earlier version, and when the second did.
+        /// The proof if the first transaction wrote the earlier version, and the proof if the
+        /// second one did.
         branches: Box<[TransactionCertificate; 2]>,
     },
-    /// Violation: whichever write a read takes its value from, there is one.
+    /// Violation for every source of a read.
     SplitRead {
         /// The read.
         read: OpId,
-        /// Each candidate, a write, and the proof that rules it out.
+        /// Each candidate, which is a write, with the proof that rules it out.
         branches: Vec<(OpId, TransactionCertificate)>,
     },
     /// Violation: a read that no level allows.
     BadRead {
-        /// What is wrong with it.
+        /// Kind of bad read.
         kind: BadRead,
         /// The read.
         read: OpId,
-        /// For an incompatible order, the other list; it may be the same.
+        /// For an incompatible order, the read of the other list, which may be the same read.
         other: Option<OpId>,
     },
 }
 
 impl TransactionCertificate {
-    /// Returns the verdict that it is a proof of.
+    /// Returns the verdict that the certificate proves.
     pub fn verdict(&self) -> Verdict {
         match self {
             TransactionCertificate::Order { .. } => Verdict::Consistent,
@@ -290,7 +293,7 @@ impl TransactionCertificate {
         }
     }
 
-    /// Returns the name of its kind.
+    /// Returns the name of the kind of certificate.
     pub fn kind(&self) -> &'static str {
         match self {
             TransactionCertificate::Order { .. } => "order",
@@ -301,7 +304,7 @@ impl TransactionCertificate {
         }
     }
 
-    /// Counts the transactions and dependencies that it lists.
+    /// Counts the transactions and dependencies that the certificate lists.
     pub fn size(&self) -> usize {
         fn edges(list: &[Dependency]) -> usize {
             list.iter().map(|edge| 1 + edges(&edge.because)).sum()

@@ -1,6 +1,6 @@
 //! Certificates of isolation levels in JSON.
 //!
-//! A transaction is the reference of its first operation.
+//! A transaction is represented by the reference of its first operation.
 //!
 //! ```json
 //! {"kind":"order","order":["t0:0","t1:0"],"snapshots":[0,1],"wr":{"t1:0":"t0:0"}}
@@ -12,7 +12,7 @@
 //! {"kind":"bad-read","pattern":"AbortedRead","read":"t1:0"}
 //! ```
 //!
-//! `snapshots` stands only with `si` and `pc`, `wr` only where reads are ambiguous.
+//! `snapshots` occurs only with `si` and `pc`, and `wr` only if reads are ambiguous.
 
 use std::io;
 
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::json::{CertificateError, MAX_DEPTH, quote};
 use crate::transactions::{BadRead, Dependency, Relates, TransactionCertificate};
 
-/// How much text is gathered before it is passed on, in bytes.
+/// Size of the output buffer in bytes.
 const CHUNK: usize = 1 << 16;
 
 /// Writes a certificate of an isolation level as one line of JSON, without a line break.

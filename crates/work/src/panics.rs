@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A panic of some work.
+/// A panic that was caught.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Panicked {
     /// The panic's message.
@@ -19,10 +19,10 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
-/// Does some work; a panic becomes an error.
+/// Calls a function, and turns a panic of it into an error.
 ///
-/// Whatever the work was changing when it panicked must not be used any more, so the work should
-/// own what it changes.
+/// The data that the function was changing when it panicked must not be used any more, so the
+/// function should own the data that it changes.
 pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| Panicked { message: message(&*panic) })
 }

@@ -1,13 +1,13 @@
-//! One item or a million through workers, with results in input order and bounded memory.
+//! A pipeline of items through workers, with results in input order and bounded memory.
 //!
-//! The calling thread reads items; workers work on them; results are handed on in the order in which
-//! the items were read, by whichever worker finishes the next one. The items under way are bounded by
-//! weight, so that neither many small items nor a few huge ones pile up, and the first result comes
-//! out as soon as it is known.
+//! The calling thread reads items, and workers process them. The worker that finishes the next item
+//! in input order hands on its result and the results that waited for it. The items in progress are
+//! bounded by weight, so that neither many small items nor a few huge ones pile up, and the first
+//! result comes out as soon as it is known.
 //!
-//! If no worker thread can be created, the calling thread works on each item itself. If an item's
-//! work panics, nothing more is read, and the panic reaches the caller; work that should survive its
-//! own panics uses [`catch_panic`](crate::catch_panic()).
+//! If no worker thread can be created, the calling thread processes each item itself. If the
+//! processing of an item panics, no more items are read, and the panic reaches the caller; work
+//! that should survive its own panics uses [`catch_panic`](crate::catch_panic()).
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
@@ -15,16 +15,16 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::threads::spawn_scoped;
 
-/// Weight that may be under way: about that many operations.
+/// Largest total weight of the items in progress, in operations.
 const MAX_WEIGHT: usize = 4_000_000;
-/// Weight of an item besides its operations.
+/// Weight of an item in addition to its operations.
 const ITEM_WEIGHT: usize = 1_000;
 
 /// Runs items through workers.
 ///
-/// `produce` is called with a function that takes an item and its number of operations and returns
-/// whether more is wanted; `work` runs on up to `jobs` threads; `consume` gets the results in order
-/// and returns whether more is wanted.
+/// `produce` receives a function that takes an item and its number of operations and returns
+/// whether more items are wanted; `work` runs on up to `jobs` threads; `consume` receives the
+/// results in order and returns whether more results are wanted.
 pub fn run<I: Send, O: Send>(
     jobs: usize,
     produce: impl FnOnce(&mut dyn FnMut(I, usize) -> bool),
@@ -69,14 +69,15 @@ fn receive<T>(receiver: &Mutex<Receiver<T>>) -> Option<T> {
     locked(receiver).recv().ok()
 }
 
-/// Locks a mutex; a thread that panicked while it held the lock has stopped the whole run.
+/// Locks a mutex; poisoning is ignored, because a panic of a thread that holds the lock stops the
+/// run.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Results on their way to the consumer.
 struct Output<O, C> {
-    /// Results of items after one that is not done, with their weights.
+    /// Results of items after one that is not finished, with their weights.
     early: BTreeMap<u64, (usize, O)>,
     /// Number of the item whose result is handed on next.
     next: u64,
@@ -84,7 +85,7 @@ struct Output<O, C> {
 }
 
 impl<O, C: FnMut(O) -> bool> Output<O, C> {
-    /// Hands on a result and those that waited for it, or keeps it until its turn.
+    /// Hands on a result and those that waited for it, or keeps it until its turn comes.
     fn hand_on(&mut self, load: &Load, number: u64, weight: usize, result: O) {
         self.early.insert(number, (weight, result));
         while let Some((weight, result)) = self.early.remove(&self.next) {
@@ -100,7 +101,7 @@ impl<O, C: FnMut(O) -> bool> Output<O, C> {
     }
 }
 
-/// Stops a run when a worker unwinds, so that the reader does not wait for it.
+/// Stops a run when a worker panics, so that the reader does not wait for the worker.
 struct StopOnPanic<'l>(&'l Load);
 
 impl Drop for StopOnPanic<'_> {
@@ -111,7 +112,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-/// The weight of the items under way.
+/// Weight of the items in progress.
 #[derive(Default)]
 struct Load {
     state: Mutex<State>,
@@ -125,7 +126,8 @@ struct State {
 }
 
 impl Load {
-    /// Waits for room, which a single item always has; returns whether more is wanted.
+    /// Waits until there is room for an item; a single item always has room. Returns whether more
+    /// is wanted.
     fn take(&self, weight: usize) -> bool {
         let is_full = |state: &mut State| {
             !state.is_stopped && state.weight > 0 && state.weight + weight > MAX_WEIGHT

@@ -1,4 +1,4 @@
-//! Pieces of work that threads take one after another.
+//! Execution of work on several threads.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use consistory_faults::{Point, fail};
 
-/// Starts a thread, unless the system creates no more.
+/// Starts a thread; fails if the system creates no more.
 pub fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
@@ -16,7 +16,7 @@ pub fn spawn<T: Send + 'static>(
     Builder::new().spawn(work)
 }
 
-/// Starts a thread in a scope, unless the system creates no more.
+/// Starts a thread in a scope; fails if the system creates no more.
 pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -45,8 +45,8 @@ pub fn on_threads<T: Send>(threads: usize, worker: impl Fn() -> T + Sync) -> Vec
     })
 }
 
-/// Does numbered pieces of work on up to `threads` threads and returns the results in the order of
-/// the numbers.
+/// Performs numbered pieces of work on up to `threads` threads, and returns the results in the
+/// order of the numbers.
 pub fn side_by_side<T: Send>(
     pieces: usize,
     threads: usize,
@@ -72,7 +72,7 @@ pub fn side_by_side<T: Send>(
     results.into_iter().map(|result| result.expect("every piece was taken once")).collect()
 }
 
-/// Works on each item, on a thread of its own as far as the system creates threads, and returns the
+/// Processes each item, on its own thread as far as the system creates threads, and returns the
 /// results in the order of the items.
 pub fn each<I: Send, T: Send>(items: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
     let count = items.len();

@@ -25,9 +25,10 @@ pub(crate) fn section(options: &ScanOptions) -> String {
     let mut histories: Vec<String> = found.answers.iter().flatten().map(shown).collect();
     histories.sort_by_key(|text| (text.matches('(').count(), text.lines().count(), text.clone()));
     histories.dedup();
-    let mut page = "\n## Isolation levels\n\nThe same for [isolation levels](isolation.md), with the \
-                    order of the sessions; histories of transactions up to four operations are \
-                    enough. A bracket is a transaction, and so is an operation outside brackets.\n\n"
+    let mut page = "\n## Isolation levels\n\nThe same table for \
+                    [isolation levels](isolation.md), with session order; histories of \
+                    transactions of up to four operations suffice. Brackets enclose a transaction; \
+                    an operation outside brackets is a transaction by itself.\n\n"
         .to_owned();
     let _ = writeln!(page, "| | {} |", ids.join(" | "));
     let _ = writeln!(page, "| --- {}|", "| --- ".repeat(ids.len()));

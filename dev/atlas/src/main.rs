@@ -128,7 +128,7 @@ fn read_survey(text: &str) -> Result<Survey, Box<dyn Error>> {
     Ok(survey)
 }
 
-/// Writes a history as text.
+/// Formats a history as text.
 fn shown(history: &History) -> String {
     let mut text = Vec::new();
     write_history(history, Format::Hist, &mut text)
@@ -136,7 +136,7 @@ fn shown(history: &History) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Writes a number with its noun.
+/// Formats a number with its noun.
 fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
@@ -274,22 +274,21 @@ fn markdown(survey: &Survey, sheets: &[Sheet], options: &ScanOptions) -> String 
     let Bounds { plain, extended } = survey.bounds;
     let mut page = format!(
         "# Atlas\n\n\
-         This page shows for every pair of [models of registers](models.md) whether the first implies \
-         the second, and if not, a smallest history that tells them apart. Use it to see what you lose \
-         when a system has a weaker model. [Isolation levels](#isolation-levels) have a table of their \
-         own.\n\n\
+         For every pair of [models of registers](models.md), this page states that the first implies \
+         the second, or shows a smallest history that the first allows and the second forbids. \
+         [Isolation levels](#isolation-levels) have their own table.\n\n\
          | entry | meaning |\n\
          | --- | --- |\n\
          | `⇒` | the model of the row implies that of the column, by definition or by a \
          [proof](#proofs) |\n\
-         | a number | a history, shown below, that the row allows and the column forbids. No smaller \
-         history of its kind does that, unless it says otherwise |\n\
-         | `?` | [open](#open): no history of up to {plain} reads and writes tells the two apart, and \
+         | a number | a history, shown below, that the row allows and the column forbids; no smaller \
+         history of its kind separates them, unless noted otherwise |\n\
+         | `?` | [open](#open): no history of up to {plain} reads and writes separates the two, and \
          none of up to {extended} operations with fences and read-modify-writes |\n\n\
          This page is written by `cargo run --release -p consistory-atlas-page -- --bound {plain} \
          --extended {extended} --known corpus/histories --histories corpus/atlas`. It decided {} \
          histories. Histories that differ only by the names of sessions, variables and values are \
-         decided once, and operations that make no difference to any of the models are left out \
+         decided once, and operations without an effect on any of the models are left out \
          ([how](techniques.md#the-atlas)). The histories are in \
          [`corpus/atlas`](../corpus/atlas), where the tests judge them by every model.\n\n\
          ![The lattice of models; an edge's number is a history that the weaker model allows and \
@@ -366,8 +365,8 @@ fn open_pairs(survey: &Survey) -> String {
             .to_owned();
     }
     format!(
-        "Whether the first implies each of the others, of which nothing up to {plain} reads and \
-         writes, or {extended} operations with fences and read-modify-writes, is a \
+        "It is open whether the first model implies each of the others. No history of up to {plain} \
+         reads and writes, or of up to {extended} operations with fences and read-modify-writes, is a \
          counterexample:\n\n{lines}"
     )
 }

@@ -37,8 +37,8 @@ fn a_search_that_stops_has_no_atlas() {
     );
 }
 
-/// The histories in the documentation are current, as far as a small survey of plain histories
-/// shows.
+/// The histories in the documentation are current, as far as a small survey of plain histories can
+/// check.
 #[test]
 fn the_atlas_of_the_documentation_is_current() {
     const BOUND: usize = 5;

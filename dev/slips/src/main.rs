@@ -1,9 +1,10 @@
 //! Plants slips into a crate, one at a time, and reports those that its tests do not catch.
 //!
-//! The usual method builds the crate once per slip, and the deciders have more than a thousand.
-//! Here all slips are built at once: each mutated place reads which slip is planted (`plant`), a
-//! copy of the workspace is built once (`tree`), and the tests run once per slip with its number in
-//! the environment (`trial`). A test that fails, crashes or does not end has caught the slip.
+//! The usual method builds the crate once per slip, and the deciders have more than a thousand
+//! slips. Here all slips are built at once: each mutated place reads the number of the planted slip
+//! (`plant`), a copy of the workspace is built once (`tree`), and the tests run once per slip with
+//! its number in the environment (`trial`). A slip is caught if a test fails, crashes or does not
+//! end.
 
 mod plant;
 mod tree;

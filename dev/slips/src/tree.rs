@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::plant::{self, SWITCH, Slip};
 
-/// Reason why the crate could not be built with slips, or its tests could not be run.
+/// Error if the crate cannot be built with slips, or its tests cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TreeError {
     #[error("{path}: {source}")]

@@ -61,8 +61,8 @@ impl Trial {
     }
 }
 
-/// Runs one test program, with limits of memory and processor time, up to the first test that
-/// fails. For a program that does not wait, ten times its usual time is the limit.
+/// Runs one test program, with limits of memory and processor time, up to the first failing test.
+/// For a program that does not wait, the limit is ten times its usual time.
 fn run(test: &Path, folder: &Path, slip: u32, limit: Duration) -> Outcome {
     let seconds = limit.as_secs().max(1);
     let child = Command::new("sh")

@@ -1,35 +1,36 @@
-//! What a definition leaves open: `wr`, and the store order `ww` if it has one.
+//! The choices that a definition leaves open: `wr`, and the store order `ww` if it has one.
 //!
-//! A certificate chooses all of it, for a consistent history, or assumes a part of it in each case
-//! of a violation. A *completion* of a part chooses the rest: what every open read reads from, and
-//! an order of all writes of each key that count. It is a store order if the initial write is first
-//! and the last write has the key's final value, if the history gives one.
+//! For a consistent history, a certificate makes all these choices; in each case of a violation, it
+//! assumes some of them. A *completion* of a partial choice makes the remaining ones: the source of
+//! every open read, and an order of all writes of each key that count. The order is a store order
+//! if the initial write is first and the last write has the key's final value, if the history gives
+//! one.
 
 use consistory_history::{Action, History, KeyId, OpId};
 
 use super::pairs::Pairs;
 use crate::reads_from::{Candidates, ReadsFrom};
 
-/// Choices of `wr` and `ww`, all of them or a part.
+/// A complete or partial choice of `wr` and `ww`.
 pub(super) struct Choice {
-    /// Number of operations, initial writes among them.
+    /// Number of operations, including initial writes.
     pub(super) size: usize,
-    /// The operations that count, in the order of their ids.
+    /// Operations that count, in the order of their ids.
     pub(super) counting: Vec<usize>,
     /// Whether no completion has more operations that count.
     pub(super) is_closed: bool,
     pub(super) wr: Pairs,
     /// Whether every completion has this `wr`.
     pub(super) has_all_wr: bool,
-    /// Transitive.
+    /// Edges of the store order, transitively closed.
     pub(super) ww: Pairs,
     /// Whether every completion has this `ww` between the operations that count.
     pub(super) has_all_ww: bool,
 }
 
 impl Choice {
-    /// Chooses what each read is known to read from, and pairs of the store order and what follows
-    /// from them.
+    /// Builds the choice of every known source of a read, and of the given pairs of the store order
+    /// with their transitive closure.
     pub(super) fn new(
         candidates: &Candidates<'_>,
         reads_from: &ReadsFrom<'_>,
@@ -75,7 +76,7 @@ pub(super) fn key(history: &History, op: OpId) -> Option<KeyId> {
     }
 }
 
-/// Returns whether two operations are of one session; an initial write is of none.
+/// Returns whether two operations belong to the same session; an initial write belongs to none.
 pub(super) fn same_session(history: &History, a: OpId, b: OpId) -> bool {
     !history.is_initial(a)
         && !history.is_initial(b)

@@ -1,12 +1,13 @@
 //! A plain evaluator of definitions, which only the checker uses.
 //!
-//! It computes every expression as a set of pairs ([`Pairs`]), operator by operator, a `let rec` by
-//! iteration from the empty set, under a [`Choice`] of `wr` and `ww` that may be partial. Each
-//! value carries four facts:
+//! The evaluator computes every expression as a set of pairs ([`Pairs`]), operator by operator, and
+//! a `let rec` by iteration from the empty set, under a [`Choice`] of `wr` and `ww` that may be
+//! partial. Each value carries four facts:
 //!
 //! - `grows`: in every completion of the choice, the value contains all pairs that it contains
 //!   here;
-//! - `shrinks`: it contains no other pairs between the operations that count here;
+//! - `shrinks`: in every completion, the value contains no other pairs between the operations that
+//!   count here;
 //! - whether its computation used `wr`, and whether it used `ww`.
 //!
 //! A completion may have more of `wr` and `ww`, and more operations that count, because an
@@ -38,10 +39,10 @@ use super::project::Projection;
 use crate::Rejection;
 use crate::real_time::returned_before;
 
-/// Number of words that may be looked at to check one certificate; that takes some ten seconds.
+/// Largest number of words visited to check one certificate, which takes about ten seconds.
 const MAX_WORDS_VISITED: u64 = 1 << 34;
 
-/// Words that are visited between two looks at the budget.
+/// Number of words visited between two checks of the budget.
 const WORDS_PER_LOOK: u64 = 1 << 20;
 
 /// The value of an expression under a choice.
@@ -52,12 +53,13 @@ pub(super) struct Value {
     pub(super) facts: Facts,
 }
 
-/// What is known of a value besides its pairs.
+/// Facts about a value besides its pairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
-    /// Whether it holds at least these pairs in every completion.
+    /// Whether the value contains at least these pairs in every completion.
     pub(super) grows: bool,
-    /// Whether it holds at most these pairs, of operations that count here, in every completion.
+    /// Whether the value contains, between operations that count here, at most these pairs in every
+    /// completion.
     shrinks: bool,
     uses_wr: bool,
     uses_ww: bool,
@@ -69,7 +71,7 @@ const NOT_A_HISTORY: &str = "definitions of memory models are not about historie
 impl Facts {
     const GIVEN: Facts = Facts { grows: true, shrinks: true, uses_wr: false, uses_ww: false };
 
-    /// What is known of a value that is computed from two, and is larger if these are.
+    /// Returns the facts about a value that is computed from two values and grows with both.
     fn and(self, other: Facts) -> Facts {
         Facts {
             grows: self.grows && other.grows,
@@ -79,13 +81,13 @@ impl Facts {
         }
     }
 
-    /// What is known of a complement.
+    /// Returns the facts about the complement of a value.
     fn swapped(self) -> Facts {
         Facts { grows: self.shrinks, shrinks: self.grows, ..self }
     }
 }
 
-/// A definition under one choice after another.
+/// A definition that is evaluated under one choice after another.
 pub(super) struct Evaluator<'a> {
     history: &'a History,
     /// Transactions of the operations, for definitions about transactions.
@@ -96,10 +98,10 @@ pub(super) struct Evaluator<'a> {
     bases: Vec<(Base, Value)>,
     /// Facts about the values of each group of outermost names, if they are up to date.
     globals: Vec<Option<Facts>>,
-    /// For each variable its value, if it is bound.
+    /// Value of each variable, or `None` if it is unbound.
     values: Vec<Option<Value>>,
     work: u64,
-    /// Limits of the check, looked at whenever so much work is done.
+    /// Budget of the check, which is consulted after every `WORDS_PER_LOOK` words.
     budget: &'a Budget,
 }
 
@@ -129,8 +131,8 @@ impl<'a> Evaluator<'a> {
         &self.choice
     }
 
-    /// Goes on to another choice for the same history, and keeps what does not depend on what has
-    /// changed.
+    /// Moves on to another choice for the same history, and keeps the values that do not depend on
+    /// the difference.
     pub(super) fn choose(&mut self, choice: Choice) -> Result<(), Rejection> {
         self.spend(choice.ww.cost())?;
         let last = std::mem::replace(&mut self.choice, choice);
@@ -164,7 +166,8 @@ impl<'a> Evaluator<'a> {
         self.values[variable.index()].as_ref()
     }
 
-    /// Returns the set or relation that a check is about, for one operation if it is quantified.
+    /// Returns the set or relation that a check constrains, for one operation if the check is
+    /// quantified.
     pub(super) fn subject(
         &mut self,
         check: &Check,
@@ -266,7 +269,7 @@ impl<'a> Evaluator<'a> {
             Term::BigUnion { variable, set, body, kind } => {
                 let set = self.value(*set)?;
                 let mut pairs = Pairs::none(self.choice.size);
-                // Operations that come to count may come to be in the set.
+                // An operation that starts to count in a completion may enter the set.
                 let mut facts = self.looking_further(set.facts);
                 for op in set.pairs.elements() {
                     self.bind_operation(*variable, op);
@@ -296,8 +299,8 @@ impl<'a> Evaluator<'a> {
 
     /// Binds the names of a recursive group to the least solution.
     ///
-    /// What is known of it is what is known of each step towards it if it is known of the steps
-    /// before: it is lost once, and for all names.
+    /// A fact holds of the solution if every iteration preserves it. A fact that one iteration
+    /// loses is lost for all names.
     fn solve(&mut self, group: &Group) -> Result<Facts, Rejection> {
         let nothing = Rc::new(Pairs::none(self.choice.size));
         let mut all = Facts::GIVEN;
@@ -331,7 +334,7 @@ impl<'a> Evaluator<'a> {
             Some(Value { pairs: Rc::new(pairs), kind: Kind::Set, facts: Facts::GIVEN });
     }
 
-    /// Combines values pair by pair.
+    /// Combines the values of terms pair by pair.
     fn combine(
         &mut self,
         terms: &[TermId],
@@ -371,7 +374,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value { pairs: Rc::new(pairs), kind, facts })
     }
 
-    /// Counts work, and fails when it is too much.
+    /// Counts work, and fails if there is too much.
     pub(super) fn spend(&mut self, work: u64) -> Result<(), Rejection> {
         let before = self.work / WORDS_PER_LOOK;
         self.work = self.work.saturating_add(work);

@@ -1,8 +1,9 @@
-//! Sets of pairs of operations: all that a definition computes with.
+//! Sets of pairs of operations, the only values that a definition computes with.
 //!
-//! A set of operations is the set of their pairs with themselves, so sets and relations are one
-//! type, and `[S]` is S. A pair is a bit: a set of pairs takes n² bits, to unite two of them is to
-//! unite their words, and the functions here are all that there is to be believed.
+//! A set of operations is represented by the pairs of its elements with themselves, so sets and
+//! relations are one type, and `[S]` is S. Each possible pair is one bit: a set takes n² bits, and
+//! a union of two sets is a union of their words. Trusting the values of the evaluator means
+//! trusting only the functions of this file.
 
 const BITS: usize = u64::BITS as usize;
 
@@ -23,7 +24,7 @@ impl Pairs {
         Pairs { size, width, words: vec![0; size * width] }
     }
 
-    /// Collects the pairs of some operations for which something holds.
+    /// Collects the pairs of the given operations for which a predicate holds.
     pub(super) fn where_holds(
         size: usize,
         operations: &[usize],
@@ -65,18 +66,20 @@ impl Pairs {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// Counts the words that a walk over all pairs, or over so many rows, looks at.
+    /// Returns the number of words visited by an operator that visits one row per pair and per
+    /// operation.
     pub(super) fn cost(&self) -> u64 {
         let pairs: u64 = self.words.iter().map(|word| u64::from(word.count_ones())).sum();
         (pairs + self.size as u64) * self.width as u64
     }
 
-    /// Iterates over the operations that are paired with themselves: the elements of a set.
+    /// Iterates over the operations that are paired with themselves, which are the elements of a
+    /// set.
     pub(super) fn elements(&self) -> impl Iterator<Item = usize> {
         (0..self.size).filter(|&a| self.contains(a, a))
     }
 
-    /// Iterates over what an operation is paired with.
+    /// Iterates over the operations with which an operation is paired.
     pub(super) fn seconds(&self, a: usize) -> impl Iterator<Item = usize> {
         self.row(a).iter().enumerate().flat_map(|(i, &word)| {
             let rest = |word: u64| word & word.wrapping_sub(1);
@@ -104,7 +107,7 @@ impl Pairs {
         }
     }
 
-    /// Returns (a, c) for (a, b) here and (b, c) there.
+    /// Returns every pair (a, c) for which some (a, b) is in `self` and (b, c) is in `next`.
     pub(super) fn followed_by(&self, next: &Pairs) -> Pairs {
         let mut result = Pairs::none(self.size);
         for a in 0..self.size {
@@ -117,7 +120,7 @@ impl Pairs {
         result
     }
 
-    /// Returns (a, z) wherever a chain of pairs leads from a to z: a search from each operation.
+    /// Returns the transitive closure, computed by a search from each operation.
     pub(super) fn chains(&self) -> Pairs {
         let mut result = Pairs::none(self.size);
         let mut found: Vec<usize> = Vec::new();
@@ -175,7 +178,7 @@ mod tests {
 
     type Plain = BTreeSet<(usize, usize)>;
 
-    /// Some pairs of 70 operations, so that a row has more than one word.
+    /// Returns pseudo-random pairs of 70 operations, so that a row has more than one word.
     fn some(seed: u64) -> Plain {
         let mut state = seed;
         let mut next = || {

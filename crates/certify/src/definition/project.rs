@@ -1,13 +1,15 @@
-//! Transactions as single operations: the history that a definition about transactions looks at.
+//! Transactions as single operations: the history on which a definition about transactions is
+//! evaluated.
 //!
-//! Every operation keeps its id. A read that may read from another transaction, one before any write
-//! of its key in its own transaction, stays a read; the last write of a key in a transaction stays a
-//! write; everything else fails, and so counts for nothing. A list that was read becomes its last
-//! element, which names the version; an append becomes a write of its element. A read that no level
-//! allows gets a value that was never written.
+//! Every operation keeps its id. A read that precedes every write of its key in its own transaction
+//! may read from another transaction, so it stays a read. The last write of a key in a transaction
+//! stays a write. Every other operation becomes a failed one, which has no effect. A list that was
+//! read becomes its last element, which identifies the version; an append becomes a write of its
+//! element. A read that no level allows gets a value that was never written.
 //!
-//! Beside that history stand the transaction of every operation, the order of transactions, and the
-//! pairs of writes that lists put in order. All of it is worked out here anew, without the evaluator.
+//! The projection also holds the transaction of every operation, the order of transactions, and the
+//! pairs of writes that lists put in order. All of this is computed independently of the decider's
+//! evaluator.
 
 use consistory_definition::ClientOrder;
 use consistory_history::{
@@ -22,14 +24,14 @@ type Pairs = FxHashSet<(u32, u32)>;
 /// Transaction of the initial writes.
 const INITIAL: u32 = 0;
 
-/// A history of transactions as one of single operations.
+/// A history of transactions, rewritten as a history of single operations.
 pub(crate) struct Projection {
     pub(crate) history: History,
     /// Transaction of every operation, initial writes included.
     pub(crate) units: Vec<u32>,
     /// Pairs of transactions that the clients order.
     pub(crate) client_order: FxHashSet<(u32, u32)>,
-    /// Pairs of transactions of which the first ended before the second began.
+    /// Pairs of transactions the first of which ended before the second began.
     pub(crate) real_time: FxHashSet<(u32, u32)>,
     /// Pairs of writes that lists put in order.
     pub(crate) listed: Vec<(OpId, OpId)>,
@@ -43,13 +45,13 @@ struct Unit {
     ops: Vec<OpId>,
 }
 
-/// Value that a read returned, as single operations have it.
+/// Value that a read returned, in terms of single operations.
 enum Found {
-    /// The read is answered inside its own transaction.
+    /// The read is determined by its own transaction.
     Internal,
     /// The value of a write, or the initial one.
     Value(ValueId),
-    /// No transaction can have given it.
+    /// A value that no level allows.
     Bad,
 }
 
@@ -73,7 +75,7 @@ impl Projection {
 
 struct Projector<'h> {
     history: &'h History,
-    /// Transactions, the initial one first.
+    /// Transactions, starting with the initial one.
     units: Vec<Unit>,
     /// Values written to a key by a transaction that may count, in program order.
     written: FxHashMap<(u32, KeyId), Vec<(OpId, ValueId)>>,
@@ -136,7 +138,7 @@ impl<'h> Projector<'h> {
         units
     }
 
-    /// Finds what the reads of a committed transaction returned.
+    /// Classifies the value that each read of a committed transaction returned.
     fn look_up(&mut self, unit: usize, found: &mut FxHashMap<OpId, Found>) {
         let ops = self.units[unit].ops.clone();
         for (i, &op) in ops.iter().enumerate() {
@@ -164,7 +166,8 @@ impl<'h> Projector<'h> {
         }
     }
 
-    /// Checks whether another transaction, or the initial one, leaves a value in a register.
+    /// Checks whether a value is the initial one of a register or the last one that another
+    /// transaction wrote to it.
     fn is_offered(&self, unit: u32, key: KeyId, value: ValueId) -> bool {
         self.history.initial_value(key) == value
             || self.written.iter().any(|(&(writer, of), writes)| {
@@ -172,7 +175,7 @@ impl<'h> Projector<'h> {
             })
     }
 
-    /// Takes a list apart into the reader's own appends and those of whole transactions before it.
+    /// Splits a list into the appends of whole earlier transactions and the reader's own appends.
     fn list(&mut self, unit: u32, op: OpId, key: KeyId, value: ValueId, own: &[ValueId]) -> Found {
         let history = self.history;
         let initial_value = history.initial_value(key);
@@ -207,7 +210,8 @@ impl<'h> Projector<'h> {
         Found::Value(last)
     }
 
-    /// Makes reads of lists bad that are not prefixes of one another.
+    /// Marks all reads of a key as bad if the lists that they returned are not prefixes of one
+    /// another.
     fn disown_torn_lists(&mut self, found: &mut FxHashMap<OpId, Found>) {
         let agree = |a: &[u32], b: &[u32]| a.iter().zip(b).all(|(x, y)| x == y);
         for (key, _, shown) in &self.lists {
@@ -228,8 +232,8 @@ impl<'h> Projector<'h> {
         self.written.get(&(unit, key)).and_then(|writes| writes.last()).map(|write| write.0)
     }
 
-    /// Returns the pairs of writes that lists put in order: one shown after another, and all that
-    /// is not shown after all that is.
+    /// Returns the pairs of writes that lists put in order: consecutive writes of a list, and its
+    /// last write before every write that the list does not contain.
     fn listed_pairs(&self) -> Vec<(OpId, OpId)> {
         let mut pairs = FxHashSet::default();
         for (key, _, shown) in &self.lists {
@@ -245,7 +249,8 @@ impl<'h> Projector<'h> {
         pairs.into_iter().collect()
     }
 
-    /// Returns the pairs of transactions that the clients order, and those that real time orders.
+    /// Returns the pairs of transactions that the clients order, and the pairs that real time
+    /// orders.
     fn orders(&self, order: ClientOrder) -> (Pairs, Pairs) {
         let (mut client_order, mut real_time) = (FxHashSet::default(), FxHashSet::default());
         for (b, second) in self.units.iter().enumerate().skip(1) {
@@ -276,7 +281,7 @@ impl<'h> Projector<'h> {
     fn rebuild(&self, found: &FxHashMap<OpId, Found>) -> History {
         let history = self.history;
         let mut b = HistoryBuilder::new();
-        // Interned in the same order, everything gets the id that it had.
+        // Because values are interned in the same order, everything keeps its id.
         for value in 0..history.values().len() {
             b.value(history.value(ValueId::new(value)).clone());
         }
@@ -287,7 +292,7 @@ impl<'h> Projector<'h> {
             b.key(history.key_name(key));
             b.set_initial(key, history.initial_value(key));
         }
-        // A value that the history does not have: it was never written.
+        // A value that does not occur in the history, so it was never written.
         let nobodys = (0..)
             .map(|n| Value::Str(format!("nobody's {n}").into()))
             .find(|value| history.values().find(value).is_none())

@@ -14,10 +14,10 @@
 //! | `ww` and back by `final`, without a check | a write comes after all writes of the final value |
 //! | a cycle, with a check | the check fails under the partial choice, and its relation only grows |
 //!
-//! In the last two the shown edges must exist too (see `walk`).
+//! In the last two rows the shown edges must exist too (see `walk`).
 //!
-//! Cases may contradict each other, for example two cases about one read. Then there is no
-//! completion, and anything closes them.
+//! Cases may contradict each other, for example two cases about one read. Such cases have no
+//! completion, so whatever closes them is sound.
 
 use consistory_definition::Definition;
 use consistory_history::{KeyId, OpId};
@@ -52,7 +52,7 @@ pub(super) fn refute<'a>(
 struct DefinitionProof<'a> {
     definition: &'a Definition,
     finals: Finals,
-    /// What was evaluated for the last case, if any was.
+    /// Evaluator of the previous case, if there was one.
     evaluator: Option<Evaluator<'a>>,
     budget: &'a Budget,
     labels: Labels<'a>,
@@ -61,7 +61,7 @@ struct DefinitionProof<'a> {
 impl<'a> Rules<'a> for DefinitionProof<'a> {
     fn admits(&self, cases: &Cases<'a>, split: &Certificate) -> Result<(), Rejection> {
         match split {
-            // Which write is last, cases that order two writes say here.
+            // The last write is determined by cases that order two writes.
             Certificate::SplitLast { .. } => Err(no_proof(split)),
             _ if self.definition.has_store_order() => Ok(()),
             _ => Err(Rejection::NoStoreOrder { part: cases.part("split") }),
@@ -86,7 +86,7 @@ impl<'a> Rules<'a> for DefinitionProof<'a> {
 }
 
 impl<'a> DefinitionProof<'a> {
-    /// Checks for violations of every definition, or of every store order.
+    /// Checks a violation of every definition, or of every definition with a store order.
     fn without_check(&mut self, cases: &Cases<'a>, edges: &[Edge]) -> Result<(), Rejection> {
         let [there, back] = edges else {
             if edges.is_empty() && self.finals.are_impossible() {
@@ -135,7 +135,7 @@ impl<'a> DefinitionProof<'a> {
         if !self.finals.last.iter().any(is_final) {
             return Err(rejected(history, back, cases.part("edges[1]"), Flaw::NotGiven));
         }
-        // The step back was checked just now, what is left is what leads to it.
+        // The edge back was checked above; its premises and the edge there remain.
         for edge in std::iter::once(there).chain(&back.because) {
             let part = || cases.part("edges");
             self.labels.are_true(edge, &mut evaluator, &self.finals.before, part)?;

@@ -19,7 +19,8 @@ use super::evaluate::Evaluator;
 use super::pairs::Pairs;
 use crate::{Flaw, Rejection, exists, name};
 
-/// Checks that edges show that a check fails for its subject; their ends are in the history.
+/// Checks that edges show how a check fails for its subject; the ends of the edges must be in the
+/// history.
 pub(super) fn shows(
     kind: CheckKind,
     subject: &Pairs,
@@ -43,10 +44,11 @@ pub(super) fn shows(
     if is_shown { Ok(()) } else { Err(Rejection::AllowedCycle { part: part() }) }
 }
 
-/// Returns whether a walk can be cut into pieces that each lead from the first to the second operation
-/// of a pair.
+/// Returns whether a walk can be cut into pieces that each lead from the first to the second
+/// operation of a pair.
 fn falls_into_steps(subject: &Pairs, walk: &[Edge]) -> bool {
-    // Where a piece can start; a later piece may as well start where an earlier one could.
+    // Operations at which a piece can start. They are never removed, because a piece may also
+    // return to an earlier one.
     let mut starts: Vec<OpId> = walk.first().map(|edge| edge.from).into_iter().collect();
     let mut is_cut = false;
     for edge in walk {
@@ -58,7 +60,7 @@ fn falls_into_steps(subject: &Pairs, walk: &[Edge]) -> bool {
     is_cut
 }
 
-/// What the labels of edges say.
+/// Meanings of the labels of edges.
 pub(super) struct Labels<'a> {
     history: &'a History,
     meanings: FxHashMap<&'a str, Meaning>,
@@ -97,7 +99,7 @@ impl<'a> Labels<'a> {
             ("rt", Meaning::Base(Base::RealTime)),
             ("final", Meaning::Final),
         ] {
-            // A name that the definition binds again may stand for either.
+            // A name that the definition binds again may have either meaning, so it is only text.
             match bound.contains_key(label) {
                 true => meanings.remove(label),
                 false => meanings.insert(label, meaning),
@@ -106,8 +108,8 @@ impl<'a> Labels<'a> {
         Labels { history, meanings }
     }
 
-    /// Checks what an edge and its premises say, `finals` being the pairs of `ww` that follow from
-    /// final values.
+    /// Checks the claims of an edge and its premises; `finals` contains the pairs of `ww` that
+    /// follow from final values.
     pub(super) fn are_true(
         &self,
         edge: &Edge,
@@ -115,7 +117,7 @@ impl<'a> Labels<'a> {
         finals: &[(OpId, OpId)],
         part: impl Fn() -> String,
     ) -> Result<(), Rejection> {
-        // Edges around the present one, each with the place of its next premise.
+        // Enclosing edges, each with the index of its next premise.
         let mut around: Vec<(&Edge, usize)> = vec![(edge, 0)];
         while let Some((edge, next)) = around.last_mut() {
             if *next == 0 && !self.is_true(edge, evaluator, finals) {
@@ -154,7 +156,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// Rejects an edge.
+/// Returns the rejection of an edge.
 pub(super) fn rejected(history: &History, edge: &Edge, part: String, flaw: Flaw) -> Rejection {
     Rejection::Edge {
         part,

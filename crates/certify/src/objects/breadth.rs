@@ -1,37 +1,39 @@
-//! Confirms that operations cannot be linearized, breadth first.
+//! Confirms that operations cannot be linearized, by a breadth-first search.
 //!
-//! Return by return, all configurations are kept that explain what returned so far: the state, and
-//! which operations are linearized though they have not returned. If none is left, there is no
-//! linearization. What keeps the sets small:
+//! The search proceeds from return to return. At each return it keeps all configurations that
+//! explain the returns so far: a state, and the operations that are linearized but have not
+//! returned. If no configuration is left, there is no linearization. The following rules keep the
+//! sets small:
 //!
-//! 1. An operation that only reads is linearized as soon as it returns what it did.
+//! 1. An operation that only reads is linearized as soon as it can return its recorded value.
 //! 2. A pending operation is linearized only where it changes the state.
-//! 3. A configuration gives way to one that differs from it only in having used fewer pending
+//! 3. A configuration is dropped if another one differs from it only in having used fewer pending
 //!    operations.
-//! 4. Of open operations with the same call and return, the one that returns first is linearized
+//! 4. Among open operations with the same call and return, the one that returns first is linearized
 //!    first.
-//! 5. Only those operations are tried that may matter to the returning one, or to another one that
-//!    is tried (a stubborn set). Whatever else comes first on a way past the return can come after
-//!    them just as well.
-//! 6. A configuration is dropped if a read can no longer return what it did, whichever operations
-//!    come before it. This is asked for reads that are open and for some that return next.
+//! 5. An operation is tried only if it may matter to the returning one, or to another one that is
+//!    tried (a stubborn set). Any other operation that a path has before the return can just as well
+//!    come after the tried ones.
+//! 6. A configuration is dropped if a read can no longer return its recorded value, whichever
+//!    operations come before it. This is checked for open reads and for some reads that return next.
 //!
 //! Rules 2 to 4 hold for every object. Rules 5 and 6 are used for ready objects only, with the
 //! checker's own knowledge of them ([`Ready`]).
 //!
-//! Rule 1 needs to know that an operation *never* changes the state where it returns what it did.
-//! Specifications declare this, and nobody has to believe them: take a linearization, and the first
-//! declared reader `r` in it that changes the state. Up to there all readers in it change nothing,
-//! so the search comes through the same states, with some readers linearized sooner; in particular
-//! it comes to the state before `r`. All operations on the way there were called before `r`
-//! returned, so the search is there before the last of these has returned. Hence a declared reader
-//! is tried in all states that are met between its call and that return, or to the end if one of
-//! these operations is pending. If it changes one of them, it counts as no reader, and the search
-//! begins again. With rule 5 the search need not come to that state, so a ready object's reader is
-//! checked only in the states in which it is linearized.
+//! Rule 1 requires that an operation *never* changes the state where it returns its recorded value.
+//! Specifications declare this, but the checker does not rely on the declaration. Consider a
+//! linearization, and in it the first declared reader `r` that changes the state. All declared
+//! readers before `r` change nothing, so the search passes through the same states, with some
+//! readers linearized earlier; in particular it reaches the state before `r`. All operations before
+//! `r` in the linearization were called before `r` returned, so the search reaches this state
+//! before the last of them has returned. Hence a declared reader is tried in all states that the
+//! search meets between the reader's call and that return, or to the end if one of these operations
+//! is pending. If the reader changes one of these states, it no longer counts as a reader, and the
+//! search restarts. With rule 5 the search need not reach the state before `r`, so a ready object's
+//! reader is checked only in the states in which it is linearized.
 //!
-//! An operation has a slot from its call to its return, so that sets of operations are as small as
-//! the number that runs at a time; pending ones keep theirs.
+//! An operation has a slot from its call to its return, so a set has as many elements as operations
+//! run at the same time; pending operations keep their slots.
 
 use std::collections::HashSet;
 
@@ -45,7 +47,7 @@ use super::sets::SmallSet;
 use super::transitions::{INITIAL, Transitions};
 use super::view::{Considered, View};
 
-/// Checks whether some operations, and pending ones if that helps, can be linearized.
+/// Checks whether the given operations can be linearized, together with any pending ones.
 pub(crate) fn is_linearizable(
     view: &View<'_>,
     relevant: &[usize],
@@ -78,21 +80,21 @@ pub(crate) fn is_linearizable(
     }
 }
 
-/// The most operations that may run at a time.
+/// Largest number of operations that may run at the same time.
 const MAX_RUNNING_CALLS: usize = 256 * 64;
 
-/// How a search ends.
+/// Outcome of a search.
 enum BreadthOutcome {
     Linearizable,
     NotLinearizable,
-    /// An operation that is said to read changed a state.
+    /// An operation that is declared to read changed a state.
     WrongReader {
         event: usize,
     },
 }
 
-/// The operations that are linearized and have not returned, by slot: those that will, and pending
-/// ones.
+/// Slots of the operations that are linearized but have not returned: those that will return, and
+/// pending ones.
 #[derive(Clone, Copy)]
 struct Ahead<const W: usize> {
     returning: SmallSet<W>,
@@ -105,8 +107,8 @@ impl<const W: usize> Ahead<W> {
     }
 }
 
-/// The configurations at a return: by state and the linearized operations that will return, the
-/// sets of pending operations that were used. An empty list stands for the empty set.
+/// Configurations at a return: for each state and set of linearized operations that will return,
+/// the sets of pending operations that were used. An empty list denotes only the empty set.
 type Frontier<const W: usize> = FxHashMap<(u32, SmallSet<W>), Vec<SmallSet<W>>>;
 
 /// An operation that is open at a return.
@@ -115,15 +117,16 @@ struct Open<'a> {
     slot: usize,
     is_pending: bool,
     is_reader: bool,
-    /// The slots of open operations that happened before it.
+    /// Slots of open operations that happened before it.
     after: Vec<usize>,
-    /// The slots of open operations that are like it and return earlier.
+    /// Slots of open operations with the same call and return that are ranked before it.
     twins: Vec<usize>,
     called: Called<'a>,
 }
 
 impl Open<'_> {
-    /// Checks whether it is not linearized, and everything that happened before it is.
+    /// Checks whether the operation is not linearized yet and everything that happened before it
+    /// is.
     fn is_next<const W: usize>(&self, ahead: &Ahead<W>) -> bool {
         !ahead.contains(self.slot) && self.is_ready(ahead)
     }
@@ -137,9 +140,9 @@ impl Open<'_> {
 struct EventSequence {
     calls: Vec<usize>,
     returns: Vec<usize>,
-    /// For each operation its position among the returns or, if it is pending, among the calls.
+    /// Position of each operation among the returns or, if it is pending, among the calls.
     rank: Vec<usize>,
-    /// Whether the sessions' order says more than time does.
+    /// Whether the session order adds constraints to those of time.
     is_bound: bool,
 }
 
@@ -170,7 +173,7 @@ impl EventSequence {
         EventSequence { calls, returns, rank, is_bound }
     }
 
-    /// Computes how many operations run at a time, at most.
+    /// Computes the largest number of operations that run at the same time.
     fn most_running(&self, view: &View<'_>) -> usize {
         let (mut called, mut most) = (0, 0);
         for (returned, &next) in self.returns.iter().enumerate() {
@@ -182,10 +185,10 @@ impl EventSequence {
     }
 }
 
-/// A declared reader that is tried in every state that is met.
+/// A declared reader that is tried in every state that the search meets.
 struct Watched {
     event: usize,
-    /// The rank of the return up to which it is tried; `usize::MAX` if to the end.
+    /// Rank of the last return before which the reader is tried, or `usize::MAX` for all returns.
     until: usize,
 }
 
@@ -195,13 +198,14 @@ struct BreadthSearch<'a, 'v, const W: usize> {
     is_reader: &'a [bool],
     transitions: Transitions,
     slots: Slots,
-    /// The operations that were called and have not returned; without times all of them.
+    /// Operations that were called and have not returned; in a history without times, all
+    /// operations.
     running: Vec<usize>,
     /// Number of operations that were called.
     called: usize,
-    /// Readers of an object that the checker does not know, by kind.
+    /// Declared readers of an object that the checker does not know, by kind.
     watched: FxHashMap<u32, Watched>,
-    /// The ends of the collection, by state.
+    /// Ends of the collection in each state.
     ends: FxHashMap<u32, Ends>,
     configurations_seen: u64,
 }
@@ -260,7 +264,7 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         Ok(BreadthOutcome::Linearizable)
     }
 
-    /// Takes the calls that come before a return, and finds out which readers are to be watched.
+    /// Adds the operations that are called before a return, and determines which readers to watch.
     fn call_until(&mut self, next: usize, at: usize) {
         let calls = &self.sequence.calls;
         let end = self.view.events[next].end;
@@ -275,7 +279,7 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         }
         self.watched.retain(|_, watched| watched.until >= at);
         let is_pending = |&event: &usize| self.view.events[event].is_pending;
-        // Everything that was called before the reader returns may come before it.
+        // Every operation that was called before the reader returns may come before it.
         for &event in calls[first..self.called].iter().filter(|&&event| self.is_reader[event]) {
             let end = self.view.events[event].end;
             let later = calls[self.called..]
@@ -294,7 +298,7 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         }
     }
 
-    /// Linearizes operations until the returning one is linearized, in every way.
+    /// Linearizes operations in every possible way until the returning operation is linearized.
     fn pass(
         &mut self,
         at: usize,
@@ -362,7 +366,7 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         Ok(Ok(passed))
     }
 
-    /// Checks in a state that the watched readers do not change it.
+    /// Checks that the watched readers do not change a state.
     fn watch(&mut self, state: u32) -> Result<(), WrongReader> {
         for watched in self.watched.values() {
             let after = self.transitions.perform(self.view, state, watched.event);
@@ -373,7 +377,7 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         Ok(())
     }
 
-    /// Linearizes the readers whose return value matches.
+    /// Linearizes the readers whose return value matches in a state.
     fn settle(
         &mut self,
         open: &[Open<'_>],
@@ -405,7 +409,8 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         let view = self.view;
         let listed = |&event: &usize| {
             let call = &view.events[event];
-            // Of operations that run at a time only a session's order puts one before another.
+            // Among operations that run at the same time, only the session order puts one before
+            // another.
             let is_before = |&&other: &&usize| {
                 view.events[other].session == call.session && view.happens_before(other, event)
             };
@@ -429,8 +434,9 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         open.iter().map(listed).collect()
     }
 
-    /// Computes the set of the returning operation and, again and again, of those that may matter
-    /// to one in the set if they come before it; `None` if that may be all of them.
+    /// Computes a stubborn set: the returning operation and, transitively, every operation that may
+    /// matter to a member of the set if it comes first. Returns `None` if every operation may
+    /// matter.
     fn stubborn_set(
         &mut self,
         state: u32,
@@ -460,8 +466,8 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
         }
     }
 
-    /// Lists the open reads and some others of those that return next, if the checker can tell that
-    /// a read has become impossible.
+    /// Lists the open reads and some of the reads that return next, if the checker can tell that a
+    /// read has become impossible.
     fn reads_ahead(&self, open: &[usize], at: usize) -> Vec<ReadAhead<'a>> {
         let view = self.view;
         let Some(ready) = view.ready.as_ref().filter(|ready| ready.foresees_reads()) else {
@@ -493,10 +499,10 @@ impl<'a, 'v, const W: usize> BreadthSearch<'a, 'v, W> {
     }
 }
 
-/// An operation that is declared to read, and changed a state.
+/// An operation that is declared to read but changed a state.
 struct WrongReader(usize);
 
-/// Adds a configuration, unless one that used fewer pending operations is there.
+/// Adds a configuration, unless one that used fewer pending operations is present.
 fn insert<const W: usize>(frontier: &mut Frontier<W>, state: u32, ahead: &Ahead<W>) -> bool {
     let mut is_known = true;
     let known = frontier.entry((state, ahead.returning)).or_insert_with(|| {
@@ -514,7 +520,7 @@ fn insert<const W: usize>(frontier: &mut Frontier<W>, state: u32, ahead: &Ahead<
     true
 }
 
-/// Estimates the bytes that a table of configurations takes.
+/// Estimates the bytes of a table of configurations.
 fn table_bytes<const W: usize>(frontier: &Frontier<W>) -> u64 {
     // Lists are empty where nothing is pending; otherwise most hold few sets, with room for four.
     let lists = match frontier.values().next() {
@@ -526,9 +532,9 @@ fn table_bytes<const W: usize>(frontier: &Frontier<W>) -> u64 {
     frontier.table_bytes() + frontier.len() as u64 * lists
 }
 
-/// The slots of operations that run.
+/// Slots of the running operations.
 struct Slots {
-    /// For each operation that runs its slot.
+    /// Slot of each running operation.
     of: Vec<usize>,
     free: Vec<usize>,
 }
@@ -547,16 +553,16 @@ impl Slots {
 /// A read, and the operations that may precede it.
 struct ReadAhead<'a> {
     ready: &'a Ready,
-    /// Its slot, if it was called.
+    /// Slot of the read, if it was called.
     slot: Option<usize>,
     called: Called<'a>,
-    /// With their slots.
+    /// Operations that may precede the read, with their slots.
     before: Vec<(Option<usize>, Called<'a>)>,
 }
 
-/// Number of reads that are examined before they are open.
+/// Largest number of reads that are examined before they are open.
 const READS_AHEAD: usize = 8;
-/// Among how many that return next these reads are.
+/// Number of next returns among which these reads are searched.
 const RETURNS_AHEAD: usize = 64;
 
 impl ReadAhead<'_> {

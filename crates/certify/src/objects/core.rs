@@ -1,24 +1,27 @@
-//! Confirms a core: operations that cannot be linearized, and that refute the whole history.
+//! Confirms a core: operations that cannot be linearized, and therefore refute the whole history.
 //!
-//! A linearization of the history must stay one when all other operations are taken out of it. For
-//! each family of objects there is a set of operations whose absence nobody else can notice, as long
-//! as only the methods named here stay: a `size` that stays would notice every absence.
+//! Such operations refute the history if every linearization of it stays one when all other
+//! operations are removed. For each family of objects, certain operations can be removed without an
+//! effect on the remaining ones, provided that only the methods named here remain; a `size` that
+//! remains would reveal every removal.
 //!
-//! - A register: any read; and a write, if no read that stays returns its value. What a read that
-//!   stays returns was put there by the last write before it, which has that value and stays.
-//! - A set: whatever changes nothing, and all calls of an element: elements are objects of their
-//!   own. Of an element that stays every call stays that may have changed something.
-//! - A store: whatever concerns another key; any `get`; a `put` that no `get` that stays can begin
-//!   with, and an `append` of what none contains. What a `get` that stays returns was made by the
-//!   last `put` before it and the appends after that, so all of these stay; without appends those
-//!   are the puts of just that. Of the calls of a key
-//!   all must be texts, or all lists and their elements, or none may be an `append`, so that no
-//!   `append` is ever impossible.
-//! - Queues, stacks and priority queues: a value with all calls that put it in or took it out, as
-//!   no other value comes out sooner or later for it; a removal that found nothing; and whatever
-//!   only looks. A pending removal that took a value that stays can't be left out; none did if
-//!   every value that stays has a removal that returned it, and one that starts after the ends of
-//!   all that stays has a place at the end, where it does not matter.
+//! - Register: any read; and a write, if no remaining read returns its value. The value that a
+//!   remaining read returns was written by the last write before the read, which has that value and
+//!   therefore remains.
+//! - Set: any call that changes nothing; and all calls of an element, because each element is an
+//!   object of its own. If an element remains, so does every call that may have changed it.
+//! - Store: any call of another key; any `get`; a `put` whose value does not begin any value that a
+//!   remaining `get` returned; and an `append` whose value is not contained in any of them. The
+//!   value that a remaining `get` returned was made by the last `put` before it and the appends
+//!   after that `put`, so all of these remain; without appends, these are the puts of exactly that
+//!   value. The arguments for a key must all be texts, or all lists and their elements, or there
+//!   must be no `append`, so that no `append` is ever impossible.
+//! - Queues, stacks and priority queues: a value together with all calls that inserted or removed
+//!   it, because the other values come out in the same order without it; a removal that found
+//!   nothing; and any call that only looks. A pending removal cannot be removed if it may have
+//!   taken a remaining value. It took none if every remaining value has a removal that returned it.
+//!   A pending removal that starts after the ends of all remaining operations can be put at the
+//!   end, where it does not matter.
 
 use std::collections::HashSet;
 
@@ -49,7 +52,7 @@ pub(crate) fn refuted(
         let op = view.name(pair[0]);
         return Err(ObjectRejection::Misplaced { part: "operations", op });
     }
-    // What was called after every return comes last in a linearization, if at all.
+    // An operation that was called after the last return comes last in a linearization, if at all.
     let last_end = view.events.iter().filter_map(|event| event.end).max();
     let is_too_late = |event: &Event| event.is_pending && event.start > last_end;
     let outside = (0..view.events.len())
@@ -89,7 +92,7 @@ pub(crate) fn refuted(
     }
 }
 
-/// Returns whether an operation can be left out.
+/// A predicate that returns whether an operation can be left out.
 type CanGo<'a> = Box<dyn Fn(&Event) -> bool + 'a>;
 
 fn register<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
@@ -109,14 +112,15 @@ fn set<'a>(view: &'a View<'_>, kept: &[usize]) -> CanGo<'a> {
         let changes_nothing = match &*event.method {
             "contains" => true,
             "add" | "remove" => event.returns == Some(Value::Bool(false)),
-            // Of other methods nothing is known here.
+            // Nothing is known here about other methods.
             _ => return false,
         };
         changes_nothing || !elements.contains(&event.args.first())
     })
 }
 
-/// Returns `None` if appends may be impossible, or methods are called of which nothing is known here.
+/// Returns `None` if appends may be impossible, or if nothing is known here about a method that is
+/// called.
 fn store<'a>(view: &'a View<'_>, kept: &[usize], initial: &Value) -> Option<CanGo<'a>> {
     let keys: HashSet<Option<&Value>> = kept.iter().map(|&i| view.events[i].args.first()).collect();
     let of_keys = || view.events.iter().filter(|event| keys.contains(&event.args.first()));
@@ -138,7 +142,7 @@ fn store<'a>(view: &'a View<'_>, kept: &[usize], initial: &Value) -> Option<CanG
     let has_appends = arguments("append").count() > 0;
     let read: Vec<&Value> = kept.iter().filter_map(|&i| view.events[i].returns.as_ref()).collect();
     let lengths: HashSet<usize> = arguments("append").filter_map(text).map(str::len).collect();
-    // All that is as long as something that was appended, and in something that was read.
+    // Every part of a returned text that is as long as some appended text.
     let mut parts: HashSet<&str> = HashSet::new();
     let mut elements: HashSet<&Value> = HashSet::new();
     for &value in &read {
@@ -198,7 +202,7 @@ fn collection<'a>(
         .collect();
     let values: HashSet<&Value> = inserted.iter().copied().chain(removed.iter().copied()).collect();
     let different = inserted.iter().collect::<HashSet<_>>().len();
-    // If a value stays that was inserted twice, a pending removal may have taken the other.
+    // If a remaining value was inserted twice, a pending removal may have taken the other copy.
     let is_all_removed =
         different == inserted.len() && inserted.iter().all(|&value| removed.contains(value));
     let last_end = events().filter_map(|event| event.end).max();

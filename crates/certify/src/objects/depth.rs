@@ -1,13 +1,12 @@
-//! Confirms that no order and visibility explains some operations, depth first.
+//! Confirms that no order and visibility explains some operations, by a depth-first search.
 //!
 //! Operations are appended one by one, each with a visibility set. The sets of an operation grow
 //! from the set that the axioms require, by one operation that may change the state at a time; a
-//! set after which the operation returns the recorded value is not grown further. (Larger sets need
-//! not be tried, by a theorem of Emmi and Enea: seeing more only obliges later operations to see
-//! more.) A position is the order of the operations with their visibility sets; it is pruned if the
+//! set after which the operation returns the recorded value is not grown further. (By a theorem of
+//! Emmi and Enea, larger sets need not be tried: seeing more only obliges later operations to see
+//! more.) A position is the order of the operations with their visibility sets. It is pruned if the
 //! same operations were reached before with the same sets and the same order of the operations that
 //! may change the state.
-//! change the state.
 //!
 //! Hence read-only operations are never added to sets, and their positions are not distinguished.
 //! If the checker does not know the object, it checks that they only read in every state that
@@ -28,42 +27,42 @@ use super::view::{Considered, View};
 struct DepthSearch<'a, 'v> {
     view: &'a View<'v>,
     axioms: Vec<&'a Axiom>,
-    /// The operations, which sets number.
+    /// Operations of the search; sets contain their indices in this slice.
     events: &'a [usize],
     before_po: Vec<Set>,
     before_hb: Vec<Set>,
     is_reader: Vec<bool>,
-    /// The states in which the readers were checked.
+    /// States in which the readers were checked.
     checked: HashSet<State>,
-    /// An operation that is declared to read, and changed a state.
+    /// A declared reader that changed a state.
     wrong_reader: Option<usize>,
     budget: &'a Budget,
     steps: u64,
-    /// The bytes of the positions that were left, and of the states that were checked.
+    /// Bytes of the positions that were left, and of the states that were checked.
     left_bytes: usize,
     checked_bytes: usize,
-    /// The positions that were left.
+    /// Positions that the search has left.
     left: HashSet<Vec<u32>>,
-    /// The sets that occur in them, numbered.
+    /// Numbers of the sets that occur in these positions.
     sets: HashMap<Set, u32>,
     composes_lin: bool,
     mentions_vis: bool,
 }
 
-/// What is appended so far.
+/// Operations that are appended so far.
 struct Position {
     order: Vec<usize>,
     done: Set,
-    /// For each appended operation what was before it.
+    /// For each appended operation, the operations before it.
     earlier: Vec<Set>,
     sees: Vec<Set>,
 }
 
-/// What is left to try at a position.
+/// Choices that remain to be tried at a position.
 struct Choices {
-    /// The operations that may come next are from here on.
+    /// Smallest operation that has not been tried as the next one.
     next: usize,
-    /// The sets that the current one may see.
+    /// Visibility sets that remain to be tried for the current operation.
     visible: Vec<Set>,
 }
 
@@ -99,8 +98,8 @@ fn with_readers(
     }
 }
 
-/// Checks whether an operation can come next: `order` is appended, and `sets` says for each of it at
-/// which places what it sees stands.
+/// Checks whether `next` can come after the operations of `order`; `sets` contains, for each of
+/// them, the positions in `order` of the operations that it sees.
 pub(crate) fn can_follow(
     view: &View<'_>,
     model: &ObjectModel,
@@ -180,7 +179,7 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         })
     }
 
-    /// Tries every operation that may come next, with every set, and so on.
+    /// Tries every operation that may come next, with every visibility set, depth first.
     fn run(&mut self) -> Result<bool, ObjectRejection> {
         let mut position = Position::new(self.events.len());
         let completed = (0..self.events.len()).filter(|&i| !self.is_pending(i));
@@ -252,7 +251,7 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         is_new
     }
 
-    /// Checks the budget, with some more bytes than the tables take.
+    /// Checks the budget, for `more` bytes in addition to the tables.
     fn account(&self, more: usize) -> Result<(), ObjectRejection> {
         self.budget.check()?;
         let sets = self.sets.len() * self.set_bytes() + self.left_bytes + self.checked_bytes;
@@ -261,12 +260,12 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         Ok(self.budget.reserve((sets + relations + more) as u64 + tables)?)
     }
 
-    /// Estimates the bytes that a set in a table takes.
+    /// Estimates the bytes of a set in a table.
     fn set_bytes(&self) -> usize {
         size_of::<Set>() + BYTES_PER_ALLOCATION as usize + self.events.len().div_ceil(64) * 8
     }
 
-    /// Checks in a state that the readers do not change it, if the checker does not know the object.
+    /// Checks that the readers do not change a state, if the checker does not know the object.
     fn check_readers(&mut self, state: &State) {
         if self.view.ready.is_some() || self.checked.contains(state) {
             return;
@@ -281,8 +280,8 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         self.checked.insert(state.clone());
     }
 
-    /// Returns the smallest sets that the next operation may see; one of them, where nothing depends
-    /// on which.
+    /// Returns the smallest visibility sets of the next operation, or only one of them if nothing
+    /// depends on the choice.
     fn visible(&mut self, position: &Position, next: usize) -> Result<Vec<Set>, ObjectRejection> {
         let demanded = self.demanded(position, next, Set::empty(self.events.len()));
         if !self.mentions_vis {
@@ -318,8 +317,8 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         Ok(found)
     }
 
-    /// Returns a set with what is demanded after which the next operation returns what it did: the
-    /// states that can be reached are followed along the order.
+    /// Returns a set that contains the demanded operations and after which the next operation
+    /// returns its recorded value, by following the reachable states along the order.
     fn any_visible(
         &mut self,
         position: &Position,
@@ -331,7 +330,7 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         let mut state_bytes = 0;
         let writers = position.order.iter().copied().filter(|&i| !self.is_reader[i]);
         for i in writers.collect::<Vec<_>>() {
-            // Both tables are there at a time, and entries of a table that grows are moved.
+            // Both tables exist at the same time, and a table that grows moves its entries.
             let each = size_of::<(State, Set)>() + self.set_bytes() + BYTES_PER_ALLOCATION as usize;
             self.account(2 * (state_bytes + 2 * reached.len() * each))?;
             let is_demanded = demanded.contains(i);
@@ -357,7 +356,7 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         }))
     }
 
-    /// Adds to a set what the axioms demand of an operation that sees it.
+    /// Adds to a visibility set the operations that the axioms demand.
     fn demanded(&self, position: &Position, next: usize, mut sees: Set) -> Set {
         let method = &self.view.events[self.events[next]].method;
         loop {
@@ -387,7 +386,8 @@ impl<'a, 'v> DepthSearch<'a, 'v> {
         }
     }
 
-    /// Returns the state after the operations of a set in their order, if they are possible.
+    /// Returns the state after the operations of a set in their order, or `None` if one of them is
+    /// impossible.
     fn after(&mut self, position: &Position, sees: &Set) -> Option<State> {
         let mut state = self.view.object.initial();
         self.check_readers(&state);

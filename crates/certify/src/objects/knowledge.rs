@@ -1,22 +1,23 @@
-//! What the checker knows about objects, and from where.
+//! The checker's knowledge about objects, and its sources.
 //!
 //! A [`Specification`](consistory_spec::Specification) can give hints: which calls only read, which
-//! do not matter to each other, which parts are objects of their own. The deciders prune by them. A
-//! wrong hint would mislead a checker that pruned by the same hints, so this one believes none:
+//! calls do not matter to each other, which parts are objects of their own. The deciders prune by
+//! them. A wrong hint would mislead a checker that pruned by the same hints, so this checker relies
+//! on none:
 //!
-//! - About the *ready objects*, which it recognises by their Rust types, it has rules of its own,
-//!   which are in this file and are argued for here. That a call of a ready object only reads is
+//! - It has its own rules for the *ready objects*, which it recognises by their Rust types. The
+//!   rules and their justification are in this file. Whether a call of a ready object only reads is
 //!   taken from the object, and checked each time such a call is performed.
-//! - About any other object it knows what `invoke` answers and nothing else. That a call only reads
-//!   is then a conjecture, which is checked in every state where it could matter
-//!   ([`super::breadth`], [`super::depth`]); all other hints are ignored.
+//! - About any other object it knows only the answers of `invoke`. That a call only reads is then a
+//!   conjecture, which is checked in every state where it could matter ([`super::breadth`],
+//!   [`super::depth`]); all other hints are ignored.
 
 use std::any::Any;
 
 use consistory_history::Value;
 use consistory_spec::{
-    CasRegister, Counter, Deque, Family, KeyValue, List, Lock, Log, Map, Object, PriorityOrder,
-    PriorityQueue, Queue, Register, Set, Stack, State, Transactions,
+    CasRegister, Counter, Deque, Family, KeyValue, Keyed, List, Lock, Log, Map, Object,
+    PriorityOrder, PriorityQueue, Queue, Register, Set, Stack, State, Transactions,
 };
 
 /// A ready object, as far as the checker has rules for it.
@@ -36,11 +37,13 @@ pub(crate) enum Ready {
     /// An unbounded deque.
     Deque,
     PriorityQueue(PriorityOrder),
+    /// An object per key, which is the first argument of every call.
+    Keyed,
     /// A ready object without rules.
     Other,
 }
 
-/// A call and its return, if that is known.
+/// A call and its return value, if known.
 #[derive(Clone, Copy)]
 pub(crate) struct Called<'a> {
     pub(crate) method: &'a str,
@@ -74,6 +77,8 @@ impl Ready {
             Ready::Map
         } else if object.is::<Set>() {
             Ready::Set
+        } else if object.is::<Keyed>() {
+            Ready::Keyed
         } else if object.is::<Transactions>() {
             Ready::Transactions
         } else if object.is::<Log>() {
@@ -99,11 +104,11 @@ impl Ready {
         })
     }
 
-    /// Returns the part of the object that a call is confined to: the key or element that it
-    /// names, if it neither changes nor looks at any other.
+    /// Returns the part of the object to which a call is confined: the key or element that it
+    /// names, if the call neither changes nor reads any other part.
     pub(crate) fn part<'a>(&self, method: &str, args: &'a [Value]) -> Option<&'a Value> {
         match self {
-            Ready::Store(_) => args.first(),
+            Ready::Store(_) | Ready::Keyed => args.first(),
             Ready::Set if matches!(method, "add" | "ensure" | "remove" | "contains") => {
                 args.first()
             }
@@ -125,7 +130,8 @@ impl Ready {
         }
     }
 
-    /// Checks whether the checker can tell from a state which calls do not matter to which.
+    /// Checks whether the checker can tell from a state which calls do not matter to which
+    /// others.
     pub(crate) fn has_independent_calls(&self) -> bool {
         !matches!(
             self,
@@ -149,21 +155,22 @@ impl Ready {
 
     /// Checks whether it may matter to `one`, from a state on, that `other` comes first.
     ///
-    /// Take the calls of which this returns `false`, and perform some of them in any order. If
-    /// `one` can return what it did in the state, then it can after them, they can after it, and
-    /// both ways lead to the same state; otherwise it cannot after them either. The reasons:
+    /// Consider calls for which this returns `false`, performed in any order. If `one` can return
+    /// its recorded value in the state, then it can also return it after these calls, they can be
+    /// performed after it, and both orders lead to the same state; otherwise it cannot return that
+    /// value after them either. The reasons:
     ///
-    /// - Calls that are confined to different parts never meet.
+    /// - Calls that are confined to different parts do not interact.
     /// - Inserting commutes with inserting at the other end, with inserting the same element, and
-    ///   with a removal that returns an element from the other end or the very same element: that
-    ///   removal found one without this insertion.
-    /// - A removal that returns what stands at its end now is disturbed by an insertion of another
-    ///   element at that end and by a removal of an equal one, and by nothing else. One that
-    ///   cannot return its element now waits for what stands there to go, or for an insertion of
-    ///   its own element; on an empty collection only for the latter, and a removal that found
-    ///   nothing is disturbed by any insertion.
-    /// - In a priority queue an insertion disturbs a removal only if its element comes out sooner,
-    ///   and a removal of an element that comes before all that are there waits only for its
+    ///   with a removal that returns an element from the other end or the very same element,
+    ///   because that removal found one without this insertion.
+    /// - A removal whose element is at its end now is disturbed only by an insertion of another
+    ///   element at that end and by a removal of an equal element. A removal that cannot return its
+    ///   element now waits for the element at its end to be removed, or for an insertion of its own
+    ///   element; on an empty collection only for the latter. A removal that found nothing is
+    ///   disturbed by any insertion.
+    /// - In a priority queue, an insertion disturbs a removal only if the inserted element comes
+    ///   out sooner. A removal of an element that precedes all present elements waits only for its
     ///   insertion.
     pub(crate) fn matters(&self, ends: &Ends, one: &Called<'_>, other: &Called<'_>) -> bool {
         match self {
@@ -183,16 +190,16 @@ impl Ready {
         }
     }
 
-    /// Checks whether the checker can tell that a read cannot return what it did any more.
+    /// Checks whether the checker can tell that a read can no longer return its recorded value.
     pub(crate) fn foresees_reads(&self) -> bool {
         matches!(self, Ready::Register(_) | Ready::CasRegister | Ready::Store(_) | Ready::Log)
     }
 
     /// Checks whether some of the calls `by`, in some order, may lead from a state to one in which
-    /// a read returns what it did. Errs on the side of `true`.
+    /// a read returns its recorded value. Returns `true` in case of doubt.
     ///
-    /// A register holds what it holds now or the last argument of a call. The text or list of a
-    /// key, and a log, only grow by appends, except where a `put` starts them anew.
+    /// A register holds its current value or the last argument of a call. The text or list of a
+    /// key, and a log, grow only by appends, except that a `put` replaces the value of its key.
     pub(crate) fn can_return(
         &self,
         object: &dyn Object,
@@ -224,7 +231,7 @@ impl Ready {
     }
 }
 
-/// Checks whether a key that holds `now` may come to hold `wanted` by some calls of that key.
+/// Checks whether some of the calls of a key may change its value from `now` to `wanted`.
 fn key_can_hold(now: &Value, wanted: &Value, by: &[&Called<'_>]) -> bool {
     if by.iter().any(|call| !matches!(call.method, "get" | "put" | "append")) {
         return true;
@@ -235,7 +242,7 @@ fn key_can_hold(now: &Value, wanted: &Value, by: &[&Called<'_>]) -> bool {
     if arguments("append").next().is_none() {
         return arguments("put").any(|put| put == wanted);
     }
-    // A start is good if what follows it is empty, or begins with something that is appended.
+    // A start is possible if nothing follows it, or if an appended value follows it.
     let mut starts = std::iter::once(now).chain(arguments("put"));
     starts.any(|start| match (start, wanted) {
         (Value::Null, _) => true,
@@ -254,7 +261,7 @@ fn key_can_hold(now: &Value, wanted: &Value, by: &[&Called<'_>]) -> bool {
     })
 }
 
-/// The elements at the ends of a collection; `None` where there is none.
+/// Elements at the ends of a collection; `None` if there is none.
 pub(crate) struct Ends {
     first: Option<Value>,
     last: Option<Value>,
@@ -267,11 +274,11 @@ enum End {
     Last,
 }
 
-/// What a call does to an end of an unbounded sequence.
+/// Effect of a call on an end of an unbounded sequence.
 #[derive(Clone, Copy)]
 enum EndCall<'a> {
     Insert(End, &'a Value),
-    /// With what came out, `null` for nothing; `None` if that is not known.
+    /// Removes the given element, or nothing if it is `null`; `None` if the result is not known.
     Remove(End, Option<&'a Value>),
 }
 
@@ -310,7 +317,7 @@ fn sequence_matters(ends: &Ends, one: EndCall<'_>, other: EndCall<'_>) -> bool {
     }
 }
 
-/// What a call does to a priority queue.
+/// Effect of a call on a priority queue.
 #[derive(Clone, Copy)]
 enum HeapCall<'a> {
     Insert(&'a Value),

@@ -1,24 +1,24 @@
 //! Certificates about histories of an object's calls.
 //!
-//! The checker shares types and the question with the searches of `consistory-objects`: the object's
-//! sequential specification and the model's axioms (`consistory-spec`). It reads a history as calls,
-//! replays executions and confirms violations with code of its own, and it believes no hint by which
-//! a specification lets searches skip cases ([`knowledge`]).
+//! The checker shares with the searches of `consistory-objects` only types and the question: the
+//! object's sequential specification and the model's axioms (`consistory-spec`). It has its own
+//! code for reading a history as calls, for replaying executions and for confirming violations, and
+//! it relies on no hint by which a specification lets searches skip cases ([`knowledge`]).
 //!
 //! - A linearization is replayed: it contains every completed operation once, it keeps `hb`, each
 //!   visibility set contains only earlier operations, the axioms hold as relations, and each
 //!   operation returns what the specification returns after the operations that it sees.
-//! - A violation has no small proof in general (deciding is NP-hard), so it is confirmed by a search
-//!   on the part of the history that the certificate names: for linearizability breadth first, all
-//!   configurations at once, return by return; for other models depth first over orders and
-//!   visibilities. The attempts that the certificate lists are checked too: each is right as far as
-//!   it goes, and then stuck.
-//! - A core is a small part of the history, for linearizability and a few ready objects. The checker
-//!   confirms that leaving out the rest turns linearizations into linearizations, and searches the
-//!   core as above.
+//! - A violation has no small proof in general (deciding is NP-hard), so it is confirmed by a
+//!   search on the part of the history that the certificate names. For linearizability the search
+//!   is breadth first, with all configurations at once, return by return; for other models it is
+//!   depth first over orders and visibilities. The attempts that the certificate lists are checked
+//!   too: each must be correct so far, and impossible to extend.
+//! - A core is a small part of the history, for linearizability and a few ready objects. The
+//!   checker confirms that leaving out the rest turns linearizations into linearizations, and
+//!   searches the core as above.
 //!
-//! That a prefix of the history is the shortest that fails is accepted if the certificate explains
-//! everything that returned before its last return.
+//! A claim that a prefix of the history is the shortest failing one is accepted if the certificate
+//! explains everything that returned before the prefix's last return.
 //!
 //! Operations are left out if this cannot be noticed: operations that started after everything
 //! under consideration and, for a ready object, read-only operations whose return is not
@@ -43,19 +43,19 @@ use consistory_verdict::{Budget, ObjectCertificate, Prefix, Stopped, Unexplained
 
 use view::View;
 
-/// Why a certificate about a history of calls is not accepted.
+/// Reasons why a certificate about a history of calls is not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ObjectRejection {
     /// The history cannot be read as calls of the object.
     #[error("the history does not fit this object: {reason}")]
     History {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// An operation is listed that cannot be, is listed twice, or was not called yet.
+    /// An operation is listed that cannot be listed there, is listed twice, or was not called yet.
     #[error("`{part}`: {op} does not belong there")]
     Misplaced {
-        /// Where in the certificate.
+        /// Path within the certificate.
         part: &'static str,
         /// The operation.
         op: String,
@@ -80,18 +80,18 @@ pub enum ObjectRejection {
         /// The axiom.
         axiom: String,
     },
-    /// The specification gives another return, or none.
+    /// The specification returns another value, or none.
     #[error("{op} returns {expected} after the operations that it sees")]
     Return {
         /// The operation.
         op: String,
-        /// What the specification gives.
+        /// Return value of the specification.
         expected: String,
     },
     /// An attempt can be extended.
     #[error("`attempts[{index}]`: {op} can come next")]
     NotStuck {
-        /// Which attempt.
+        /// Index of the attempt.
         index: usize,
         /// The operation that is said to be stuck.
         op: String,
@@ -105,8 +105,8 @@ pub enum ObjectRejection {
         /// The operation.
         op: String,
     },
-    /// Nothing is known about leaving out operations of the object.
-    #[error("no operations of this object can be left out, or not for this model")]
+    /// The checker does not know which operations of the object can be left out.
+    #[error("no operations of this object are known that can be left out for this model")]
     NoCore,
     /// The budget ran out before the certificate was checked.
     #[error("the certificate could not be checked: {0}")]
@@ -119,7 +119,7 @@ impl From<Stopped> for ObjectRejection {
     }
 }
 
-/// Accepts or rejects a certificate for what it claims about a history, an object and a model.
+/// Checks a certificate for a claim about a history, an object and a model.
 pub fn certify_object(
     history: &History,
     object: &dyn Object,
@@ -127,7 +127,7 @@ pub fn certify_object(
     certificate: &ObjectCertificate,
     budget: &Budget,
 ) -> Result<(), ObjectRejection> {
-    let view = View::new(history, object)?;
+    let view = View::new(history, object, budget)?;
     match certificate {
         ObjectCertificate::Core(core) => match &core.prefix {
             None => core::refuted(&view, model, core, budget),
@@ -138,13 +138,13 @@ pub fn certify_object(
                     return Err(ObjectRejection::Misplaced { part: "last", op });
                 }
                 let shorter = view.relaxed(&view.ended(|other| other < end))?;
-                replay::consistent(&shorter, model, before)?;
+                replay::consistent(&shorter, model, before, budget)?;
                 let prefix = view.relaxed(&view.ended(|other| other <= end))?;
                 core::refuted(&prefix, model, core, budget)
             }
         },
         ObjectCertificate::Linearization(linearization) => {
-            replay::consistent(&view, model, linearization)
+            replay::consistent(&view, model, linearization, budget)
         }
         ObjectCertificate::Unexplained(Unexplained { returned, attempts, before }) => {
             let relaxed = view.relaxed(returned)?;
@@ -158,7 +158,7 @@ pub fn certify_object(
                 let earlier = view.ended(|other| other < end && end.is_some());
                 let shorter: BTreeSet<OpId> = others.iter().copied().chain(earlier).collect();
                 let shorter: Vec<OpId> = shorter.into_iter().collect();
-                replay::consistent(&view.relaxed(&shorter)?, model, before)?;
+                replay::consistent(&view.relaxed(&shorter)?, model, before, budget)?;
             }
             for (index, attempt) in attempts.iter().enumerate() {
                 replay::stuck(&relaxed, model, attempt, index, budget)?;

@@ -9,13 +9,14 @@ use consistory_verdict::{Attempt, Budget, Linearization};
 use super::view::View;
 use super::{ObjectRejection, depth};
 
-/// Accepts a linearization of all completed operations.
+/// Checks a linearization of all completed operations.
 pub(crate) fn consistent(
     view: &View<'_>,
     model: &ObjectModel,
     linearization: &Linearization,
+    budget: &Budget,
 ) -> Result<(), ObjectRejection> {
-    let order = right_so_far(view, model, linearization)?;
+    let order = right_so_far(view, model, linearization, budget)?;
     let mut is_listed = vec![false; view.events.len()];
     for &event in &order {
         is_listed[event] = true;
@@ -28,7 +29,7 @@ pub(crate) fn consistent(
     }
 }
 
-/// Accepts an attempt: it is correct as far as it goes, and its operation cannot be next.
+/// Checks an attempt: it must be correct so far, and its operation must not be able to come next.
 pub(crate) fn stuck(
     view: &View<'_>,
     model: &ObjectModel,
@@ -36,7 +37,7 @@ pub(crate) fn stuck(
     index: usize,
     budget: &Budget,
 ) -> Result<(), ObjectRejection> {
-    let order = right_so_far(view, model, &attempt.linearization)?;
+    let order = right_so_far(view, model, &attempt.linearization, budget)?;
     let next = view.find("unexplained", attempt.unexplained)?;
     let misplaced = || ObjectRejection::Misplaced { part: "unexplained", op: view.name(next) };
     if view.events[next].is_pending || order.contains(&next) {
@@ -45,7 +46,7 @@ pub(crate) fn stuck(
     let not_stuck = || ObjectRejection::NotStuck { index, op: view.name(next) };
     let Some(vis) = &attempt.linearization.vis else {
         if !model.is_linearizability() && !order.is_empty() {
-            // Each operation saw all before it, but the next one need not.
+            // Each operation saw all operations before it, but the next one need not.
             let sets: Vec<Vec<usize>> = (0..order.len()).map(|i| (0..i).collect()).collect();
             return match depth::can_follow(view, model, &order, &sets, next, budget)? {
                 true => Err(not_stuck()),
@@ -68,11 +69,24 @@ pub(crate) fn stuck(
     }
 }
 
-/// Checks all of a linearization but whether it is complete; returns it as numbers of operations.
+/// Operations between two checks of the budget.
+const OPS_PER_CHECK: usize = 1 << 15;
+
+/// Checks the budget at some of the operations.
+fn check_every(operation: usize, budget: &Budget) -> Result<(), ObjectRejection> {
+    match operation % OPS_PER_CHECK {
+        0 => Ok(budget.check()?),
+        _ => Ok(()),
+    }
+}
+
+/// Checks everything about a linearization except whether it is complete; returns the numbers of
+/// its operations.
 fn right_so_far(
     view: &View<'_>,
     model: &ObjectModel,
     linearization: &Linearization,
+    budget: &Budget,
 ) -> Result<Vec<usize>, ObjectRejection> {
     let mut place = vec![None; view.events.len()];
     let mut order = Vec::with_capacity(linearization.order.len());
@@ -82,12 +96,14 @@ fn right_so_far(
             return Err(ObjectRejection::Misplaced { part: "order", op: view.name(event) });
         }
         order.push(event);
+        check_every(order.len(), budget)?;
     }
-    keeps_happens_before(view, &order)?;
+    keeps_happens_before(view, &order, budget)?;
     let Some(vis) = &linearization.vis else {
-        // Where each sees all before it, every axiom `vis >= ...` holds.
+        // If each operation sees all operations before it, every axiom `vis >= ...` holds.
         let mut state = view.object.initial();
-        for &event in &order {
+        for (i, &event) in order.iter().enumerate() {
+            check_every(i, budget)?;
             returns(view, &mut state, event)?;
         }
         return Ok(order);
@@ -141,13 +157,18 @@ fn returns(view: &View<'_>, state: &mut State, event: usize) -> Result<(), Objec
     Err(ObjectRejection::Return { op: view.name(event), expected })
 }
 
-/// Checks that nothing comes after what it happened before, in one go.
-fn keeps_happens_before(view: &View<'_>, order: &[usize]) -> Result<(), ObjectRejection> {
+/// Checks in one pass that no operation comes after one that it happened before.
+fn keeps_happens_before(
+    view: &View<'_>,
+    order: &[usize],
+    budget: &Budget,
+) -> Result<(), ObjectRejection> {
     let mut latest_start = None;
-    // For each session the starts so far, each with the largest index that has it; without times
-    // the largest index alone.
+    // For each session, the starts so far, each with the largest index of an operation with that
+    // start; without times, only the largest index.
     let mut starts: HashMap<(u32, Option<i64>), u32> = HashMap::new();
-    for &i in order {
+    for (place, &i) in order.iter().enumerate() {
+        check_every(place, budget)?;
         let event = &view.events[i];
         let mut is_late = event.end.is_some_and(|end| Some(end) < latest_start);
         if !event.is_pending
@@ -166,7 +187,7 @@ fn keeps_happens_before(view: &View<'_>, order: &[usize]) -> Result<(), ObjectRe
     Ok(())
 }
 
-/// Evaluates an axiom as relations over the places of a linearization.
+/// Evaluates an axiom as relations over the positions of a linearization.
 fn holds(
     view: &View<'_>,
     axiom: &Axiom,

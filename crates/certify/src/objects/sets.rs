@@ -1,4 +1,4 @@
-//! Sets of operations, as many as there are.
+//! Sets of operations, represented as bits.
 
 /// A set of numbers, as bits; all sets of a search have the same length.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -10,7 +10,7 @@ impl Set {
         Set(vec![0; size.div_ceil(64)].into())
     }
 
-    /// Builds a set of some numbers below `size`.
+    /// Builds the set of the given numbers below `size`.
     pub(crate) fn of(size: usize, numbers: impl IntoIterator<Item = usize>) -> Self {
         let mut set = Set::empty(size);
         numbers.into_iter().for_each(|number| set.insert(number));
@@ -38,7 +38,7 @@ impl Set {
         self.0.iter().zip(&other.0).all(|(a, b)| a & !b == 0)
     }
 
-    /// Adds the intersection of two sets.
+    /// Adds the numbers that two sets have in common.
     pub(crate) fn add_common(&mut self, a: &Set, b: &Set) {
         let common = a.0.iter().zip(&b.0).map(|(a, b)| a & b);
         self.0.iter_mut().zip(common).for_each(|(word, more)| *word |= more);

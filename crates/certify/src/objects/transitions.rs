@@ -1,7 +1,7 @@
-//! The object's transitions, each asked of the specification once.
+//! The object's transitions, each requested from the specification once.
 //!
-//! States are numbered, and so are kinds of operations: those with the same call and return. States
-//! that nothing refers to any more are dropped now and then.
+//! States are numbered, and so are kinds of operations; operations with the same call and return
+//! are of one kind. States that are no longer referenced are dropped from time to time.
 
 use std::rc::Rc;
 
@@ -12,26 +12,26 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::view::View;
 
-/// Results of operations in states, as far as they were computed.
+/// Results of operations in states, as far as they have been computed.
 pub(crate) struct Transitions {
     states: Vec<Rc<State>>,
     numbers: FxHashMap<Rc<State>, u32>,
-    /// For each operation a number that it shares with those of the same call and return.
+    /// Kind of each operation, which operations with the same call and return share.
     kinds: Vec<u32>,
     known: FxHashMap<(u32, u32), Option<u32>>,
-    /// A state that is overwritten each time an operation is tried.
+    /// Buffer for the state in which an operation is tried.
     scratch: State,
-    /// The bytes that the states take.
+    /// Bytes that the states take.
     state_bytes: usize,
 }
 
-/// The number of states up to which none is dropped.
+/// Number of states up to which none is dropped.
 const STATES_KEPT: usize = 1 << 16;
 
 /// The initial state.
 pub(crate) const INITIAL: u32 = 0;
 
-/// The bytes that a counted state takes on the heap, beside its content.
+/// Bytes of a counted state on the heap, in addition to its content.
 const BYTES_PER_STATE: usize = 16 + size_of::<State>() + 2 * BYTES_PER_ALLOCATION as usize;
 
 impl Transitions {
@@ -84,8 +84,8 @@ impl Transitions {
         after
     }
 
-    /// Drops all states but some, if there are many; returns the old numbers of those that are
-    /// left, in the order of the new ones, or `None` if nothing was dropped.
+    /// Drops all states except the given ones, if there are many. Returns the old numbers of the
+    /// remaining states in the order of their new numbers, or `None` if nothing was dropped.
     pub(crate) fn drop_all_but(
         &mut self,
         view: &View<'_>,
@@ -104,7 +104,7 @@ impl Transitions {
         Some(used)
     }
 
-    /// Estimates the bytes that the tables take.
+    /// Estimates the bytes of the tables.
     pub(crate) fn bytes(&self) -> u64 {
         let states = self.states.len() * BYTES_PER_STATE + self.state_bytes;
         let tables = self.states.table_bytes() + self.numbers.table_bytes();

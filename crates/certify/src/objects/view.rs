@@ -1,9 +1,10 @@
-//! A history as the calls of an object, as the checker sees it.
+//! A history as calls of an object, as the checker represents it.
 
 use std::collections::{HashMap, HashSet};
 
 use consistory_history::{Action, History, OpId, SessionId, Status, Value};
 use consistory_spec::{Object, Returns, State};
+use consistory_verdict::Budget;
 
 use super::ObjectRejection;
 use super::knowledge::{Called, Ready};
@@ -17,11 +18,11 @@ pub(crate) struct Event {
     pub(crate) index: u32,
     pub(crate) method: Box<str>,
     pub(crate) args: Vec<Value>,
-    /// What it has to return; `None` if anything will do.
+    /// Return value that the call must have; `None` if any value is allowed.
     pub(crate) returns: Option<Value>,
-    /// When it started; `None` in a history without times.
+    /// Start time; `None` in a history without times.
     pub(crate) start: Option<i64>,
-    /// When it ended; `None` in a history without times or if it is pending.
+    /// End time; `None` in a history without times or if the call is pending.
     pub(crate) end: Option<i64>,
     pub(crate) is_pending: bool,
 }
@@ -29,17 +30,21 @@ pub(crate) struct Event {
 pub(crate) struct View<'a> {
     pub(crate) history: &'a History,
     pub(crate) object: &'a dyn Object,
-    /// What the checker knows about the object by itself; `None` if it knows nothing.
+    /// The checker's own knowledge about the object; `None` if it has none.
     pub(crate) ready: Option<Ready>,
     pub(crate) events: Vec<Event>,
     at: HashMap<OpId, usize>,
     is_timed: bool,
 }
 
+/// Operations between two checks of the budget.
+const OPS_PER_CHECK: u32 = 1 << 15;
+
 impl<'a> View<'a> {
     pub(crate) fn new(
         history: &'a History,
         object: &'a dyn Object,
+        budget: &Budget,
     ) -> Result<Self, ObjectRejection> {
         let wrong = |op: OpId, reason: &str| ObjectRejection::History {
             reason: format!("{} {reason}", history.reference(op)),
@@ -47,6 +52,9 @@ impl<'a> View<'a> {
         let is_timed = history.ops().any(|op| history.time(op).is_some());
         let mut events = Vec::new();
         for op in history.ops() {
+            if op.0.is_multiple_of(OPS_PER_CHECK) {
+                budget.check()?;
+            }
             let Action::Call(call) = history.action(op) else {
                 return Err(wrong(op, "is not a call"));
             };
@@ -147,10 +155,10 @@ impl<'a> View<'a> {
         self.object.invoke(state, method, args)
     }
 
-    /// Performs an operation that another one sees, and checks whether that is possible.
+    /// Performs an operation that another one sees, and returns whether that is possible.
     ///
-    /// A method that is declared to read leaves no trace, even where it is not possible. For an
-    /// object that the checker does not know, a call that is possible takes the effect that it has.
+    /// A method that is declared to read counts as possible in every state. If the checker does
+    /// not know the object, a call of such a method keeps its effect where it is possible.
     pub(crate) fn see(&self, state: &mut State, event: usize) -> bool {
         let reads = self.object.is_read_only(&self.events[event].method, None);
         if !reads {
@@ -173,7 +181,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Makes all operations pending but some, which must have returned.
+    /// Makes all operations pending except the given ones, which must have returned.
     pub(crate) fn relaxed(&self, returned: &[OpId]) -> Result<View<'a>, ObjectRejection> {
         let mut kept = HashSet::new();
         for &op in returned {
@@ -194,8 +202,8 @@ impl<'a> View<'a> {
         Ok(View { history, object, ready, events, at, is_timed })
     }
 
-    /// Makes all operations pending that did not return by the last return of some; `None` if the
-    /// history has no times.
+    /// Makes all operations pending that did not return by the last return of the given ones;
+    /// `None` if the history has no times.
     pub(crate) fn until_last_of(
         &self,
         returned: &[OpId],
@@ -208,23 +216,23 @@ impl<'a> View<'a> {
         if last.is_none() { Ok(None) } else { self.relaxed(&ended).map(Some) }
     }
 
-    /// Lists the operations that returned at certain times.
+    /// Lists the operations whose end time satisfies a predicate.
     pub(crate) fn ended(&self, at: impl Fn(Option<i64>) -> bool) -> Vec<OpId> {
         let ended = self.events.iter().filter(|event| event.end.is_some() && at(event.end));
         ended.map(|event| event.op).collect()
     }
 
-    /// Lists the operations that may matter to one that returned.
+    /// Lists the operations that may matter to a completed one.
     ///
-    /// Left out are pending operations that were called after the last return and, of a ready
-    /// object, those that only read and those that are confined to other parts of the object than
-    /// all that returned.
+    /// The list omits pending operations that were called after the last return and, for a ready
+    /// object, operations that only read and operations that are confined to parts of the object
+    /// that no completed operation uses.
     pub(crate) fn relevant(&self) -> Vec<usize> {
         let completed = || self.events.iter().filter(|event| !event.is_pending);
         let last_end = completed().filter_map(|event| event.end).max();
         let is_too_late = |event: &Event| self.is_timed && event.start > last_end;
         let ready = self.ready.as_ref();
-        // Only if every call is confined to a part is a part an object of its own.
+        // A part is an object of its own only if every call is confined to a part.
         let all_have_parts = self.events.iter().all(|event| part_of(ready, event).is_some());
         let parts: HashSet<Option<&Value>> = completed().map(|e| part_of(ready, e)).collect();
         let is_elsewhere =
@@ -237,8 +245,8 @@ impl<'a> View<'a> {
         (0..self.events.len()).filter(|&i| matters(&self.events[i])).collect()
     }
 
-    /// Lists for each operation whether it is declared to change no state where it returns what it
-    /// did. `returns` says whether its return counts.
+    /// Returns for each operation whether it is declared not to change any state in which it
+    /// returns its recorded value. `returns` selects whether the return value is considered.
     pub(crate) fn declared_readers(&self, returns: Considered) -> Vec<bool> {
         let is_reader = |event: &Event| {
             let returned = event.returns.as_ref().filter(|_| returns == Considered::Return);
@@ -248,7 +256,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What of an operation is considered when it is asked whether it only reads.
+/// Information about an operation that decides whether it only reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Considered {
     /// Its method.

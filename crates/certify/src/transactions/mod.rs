@@ -1,12 +1,12 @@
 //! Certificates about isolation levels.
 //!
 //! A commit order is replayed: it must contain every counting transaction once, extend the observed
-//! client order and the reads-from relation, agree with every list that was read, and each read
+//! client order and the reads-from relation, and agree with every list that was read; and each read
 //! must return the last version that its transaction knows at the level. A violation is a cycle of
 //! dependencies; every edge is checked against the history or against its premises, and the level
-//! must forbid the cycle:
+//! must forbid the cycle.
 //!
-//! With B = `so | rt | wr`, all levels forbid the cycles of B and `ww`; further
+//! With B = `so | rt | wr`, every level forbids the cycles of B and `ww`. The levels also forbid:
 //!
 //! | level | cycles with `rw` that it forbids |
 //! | --- | --- |
@@ -18,8 +18,8 @@
 //! | `si` | no two `rw` in a row |
 //! | `ser` | all |
 //!
-//! This shares types with the deciders of `consistory-transactions` and nothing else: how a history
-//! becomes transactions and reads, and how orders and cycles are checked, is written here again.
+//! This module shares only types with the deciders of `consistory-transactions`: the code that
+//! turns a history into transactions and reads, and that checks orders and cycles, is its own.
 
 mod order;
 mod refute;
@@ -30,7 +30,7 @@ use consistory_verdict::{Budget, ClientOrder, Level, Stopped, TransactionCertifi
 
 use view::View;
 
-/// Why a certificate about an isolation level is not accepted.
+/// Reasons why a certificate about an isolation level is not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TransactionRejection {
     /// The time or memory of the check ran out, which does not mean that the certificate is wrong.
@@ -42,11 +42,11 @@ pub enum TransactionRejection {
         /// The part of the history that they do not apply to.
         what: &'static str,
     },
-    /// An undecided verdict proves nothing, and a certificate of one kind nothing of the other.
+    /// The verdict is undecided, or the certificate is of a kind that cannot prove it.
     #[error("the certificate does not support the claim")]
     Claim,
     /// A read is of a kind that no level allows.
-    #[error("{read} reads what no level allows")]
+    #[error("no level allows the value that {read} returned")]
     BadRead {
         /// The read.
         read: String,
@@ -58,7 +58,7 @@ pub enum TransactionRejection {
         read: String,
     },
     /// An operation does not name a transaction that counts, or is listed twice.
-    #[error("{op} is not the first operation of a transaction that has a place there")]
+    #[error("{op} is not the first operation of a transaction that can be listed there")]
     Misplaced {
         /// The operation.
         op: String,
@@ -75,20 +75,20 @@ pub enum TransactionRejection {
         /// The read.
         read: String,
     },
-    /// The order contradicts the observed client order, or a list that was read.
-    #[error("the order puts {op} before something that precedes it")]
+    /// The order contradicts the observed client order or a list that was read.
+    #[error("the order puts {op} before a transaction that must precede it")]
     Order {
         /// The first operation of the transaction.
         op: String,
     },
-    /// Under the order a read does not find its source.
+    /// Under the order, a read does not take its value from its source.
     #[error("under the order {read} does not take its value from the last version that it knows")]
     Read {
         /// The read.
         read: String,
     },
     /// A snapshot is longer than the order before it, or misses a write that conflicts.
-    #[error("the snapshot of {op} does not fit")]
+    #[error("the snapshot of {op} is too long or misses a conflicting write")]
     Snapshot {
         /// The first operation of the transaction.
         op: String,
@@ -96,21 +96,21 @@ pub enum TransactionRejection {
     /// An edge does not hold.
     #[error("the edge {relation} from {from} to {to} does not follow")]
     Edge {
-        /// Where it starts.
+        /// First operation of the transaction where the edge starts.
         from: String,
-        /// Where it ends.
+        /// First operation of the transaction where the edge ends.
         to: String,
         /// The relation.
         relation: &'static str,
     },
-    /// Edges do not close, or close a cycle that the level allows.
+    /// The edges do not form a cycle, or form one that the level allows.
     #[error("the edges from {from} do not form a cycle that the level forbids")]
     Cycle {
-        /// Where the first one starts.
+        /// Start of the first edge.
         from: String,
     },
     /// The cases do not cover everything.
-    #[error("the cases of {op} do not cover everything")]
+    #[error("the cases of {op} do not cover all possibilities")]
     Cases {
         /// The read or the first writer that is split on.
         op: String,
@@ -122,7 +122,7 @@ pub enum TransactionRejection {
 pub struct LevelClaim<'c> {
     /// The level.
     pub level: Level,
-    /// Whether the history is said to satisfy or to violate it.
+    /// Whether the history is claimed to satisfy or to violate the level.
     pub claim: Verdict,
     /// The proof.
     pub certificate: &'c TransactionCertificate,
@@ -142,8 +142,9 @@ pub fn certify_transactions(
 /// Checks the certificates of several levels of one history, and returns for each whether it is
 /// accepted.
 ///
-/// The history is worked out once. A commit order that was accepted for a level is accepted for every
-/// weaker one: what a transaction knows at the weaker level is part of what it knows at the stronger.
+/// The transactions of the history are determined once. A commit order that was accepted for a
+/// level is accepted for every weaker one, because a transaction knows at the weaker level only a
+/// part of what it knows at the stronger one.
 pub fn certify_levels(
     history: &History,
     order: ClientOrder,

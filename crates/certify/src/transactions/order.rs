@@ -1,9 +1,10 @@
-//! Consistency: a commit order is replayed.
+//! Proofs of consistency: a commit order is replayed.
 //!
-//! `ser`, `si` and `pc` are checked by positions alone: the source of a read stands before the
-//! transaction or in its snapshot, and the next version does not. `rc` and `ra` look at what a
-//! transaction knows directly. `tcc` and `psi` need what it knows through others: clocks along the
-//! order, a few chains of transactions at a time, so that memory stays linear.
+//! `ser`, `si` and `pc` are checked by positions alone: the source of a read must precede the
+//! transaction or be in its snapshot, and the next version must not. `rc` and `ra` depend on the
+//! direct predecessors of a transaction. `tcc` and `psi` depend on its transitive predecessors:
+//! clocks are computed along the order, for a few chains of transactions at a time, so that memory
+//! stays linear.
 
 use consistory_history::{KeyId, OpId};
 use consistory_verdict::{ClientOrder, Level};
@@ -11,11 +12,11 @@ use consistory_verdict::{ClientOrder, Level};
 use super::view::{Fate, INITIAL, Source, View};
 use super::{TransactionRejection, name};
 
-/// How many versions after the one that was read are looked at one by one, before the writers are
-/// looked up chain by chain.
+/// Largest number of later versions that are examined one by one, before the writers are looked up
+/// chain by chain.
 const MAX_VERSIONS_WALKED: usize = 16;
 
-/// How many chains a pass of clocks covers.
+/// Number of chains for which one pass computes clocks.
 const CHAINS_PER_PASS: usize = 64;
 
 const NOWHERE: u32 = u32::MAX;
@@ -35,16 +36,17 @@ struct Replay<'v, 'h> {
     commits: Vec<u32>,
     place: Vec<u32>,
     reads: Vec<Read>,
-    /// Where the reads of each unit start.
+    /// Index of the first read of each unit.
     read_starts: Vec<u32>,
-    /// For each last write, the unit that wrote the next version, or `NOWHERE`, and the one before.
+    /// For each last write, the unit that wrote the next version and the one that wrote the
+    /// previous version, or `NOWHERE`.
     next: Vec<u32>,
     previous: Vec<u32>,
-    /// The unit that wrote the first version of each key.
+    /// Unit that wrote the first version of each key.
     first: Vec<u32>,
 }
 
-/// Accepts a commit order if the level holds under it.
+/// Accepts a commit order under which the level holds.
 pub(super) fn replay(
     view: &View<'_>,
     level: Level,
@@ -185,7 +187,7 @@ impl<'v, 'h> Replay<'v, 'h> {
         }
     }
 
-    /// Checks that exactly the transactions that count are in the order.
+    /// Checks that the order contains exactly the transactions that count.
     fn check_members(&self) -> Result<(), TransactionRejection> {
         let view = self.view;
         let mut counts: Vec<bool> =
@@ -195,7 +197,7 @@ impl<'v, 'h> Replay<'v, 'h> {
                 counts[read.source as usize] = true;
             }
         }
-        // Everything that a list shows was read.
+        // Every append that a list shows was read.
         if view.units.iter().any(|unit| unit.fate == Fate::Indeterminate) {
             for read in &self.reads {
                 if let Some((key, list)) = view.external_list(read.op) {
@@ -215,7 +217,7 @@ impl<'v, 'h> Replay<'v, 'h> {
         Ok(())
     }
 
-    /// Checks that the versions of each list are ordered as in every list that was read.
+    /// Checks that the versions of each list are in the order of every list that was read.
     fn check_lists(&self) -> Result<(), TransactionRejection> {
         let view = self.view;
         let history = view.history;
@@ -280,8 +282,9 @@ impl<'v, 'h> Replay<'v, 'h> {
         &self.reads[self.read_starts[unit] as usize..self.read_starts[unit + 1] as usize]
     }
 
-    /// Checks that every transaction sees all that the clients observed before it, and its sources:
-    /// `seen` is the number of transactions of the order that each one sees.
+    /// Checks that every transaction sees its sources and all transactions that the clients
+    /// observed before it; `seen` contains the number of transactions of the order that each one
+    /// sees.
     fn observed(&self, seen: &[u32]) -> Result<(), TransactionRejection> {
         let view = self.view;
         let wrong =
@@ -368,12 +371,12 @@ impl<'v, 'h> Replay<'v, 'h> {
         (source != INITIAL).then(|| self.place[source as usize])
     }
 
-    /// Checks `rc`, and with `whole` `ra`: what a transaction reads from, or directly follows.
+    /// Checks `rc`, or `ra` if `whole` is true, by the direct predecessors of each transaction.
     fn direct(&self, whole: bool) -> Result<(), TransactionRejection> {
         let view = self.view;
         let wrong = |read: &Read| TransactionRejection::Read { read: name(view.history, read.op) };
         let keys = view.history.key_count();
-        // The latest writer of each key in the session.
+        // For each key, a session and the latest writer of the key in that session.
         let mut session = vec![(NOWHERE, NOWHERE); keys];
         let by_end = if whole && self.order == ClientOrder::Realtime {
             self.writers_by_end()
@@ -425,7 +428,8 @@ impl<'v, 'h> Replay<'v, 'h> {
         Ok(())
     }
 
-    /// Returns for each key when its writers ended, with the latest place of those up to then.
+    /// Returns for each key the ends of its writers in ascending order, each with the latest
+    /// position of the writers that ended up to then.
     fn writers_by_end(&self) -> Vec<Vec<(i64, u32)>> {
         let view = self.view;
         let mut lists = vec![Vec::new(); view.history.key_count()];
@@ -446,7 +450,8 @@ impl<'v, 'h> Replay<'v, 'h> {
         lists
     }
 
-    /// Checks `tcc`, and with `versions` `psi`: what a transaction knows through others.
+    /// Checks `tcc`, or `psi` if `versions` is true, by the transitive predecessors of each
+    /// transaction.
     fn clocks(&self, versions: bool) -> Result<(), TransactionRejection> {
         let (chain, count) = self.chains();
         for first in (0..count).step_by(CHAINS_PER_PASS) {
@@ -456,7 +461,8 @@ impl<'v, 'h> Replay<'v, 'h> {
         Ok(())
     }
 
-    /// Puts every unit into a chain: its session or, without session order, that of a source.
+    /// Assigns every unit to a chain: its session or, without session order, the chain of one of
+    /// its sources.
     fn chains(&self) -> (Vec<u32>, usize) {
         let view = self.view;
         if self.order != ClientOrder::None {
@@ -481,27 +487,28 @@ impl<'v, 'h> Replay<'v, 'h> {
     }
 }
 
-/// Whether a transaction knows a later version than the one that it read.
+/// Result of examining the versions that are later than the one that was read.
 enum Walk {
     NoneKnown,
     Known,
-    /// There are too many versions to look at one by one.
+    /// There are too many versions to examine one by one.
     TooMany,
 }
 
 /// Writers of a key by chain, with their positions in the order.
 type WritersOfKey = Vec<(u32, Vec<u32>)>;
 
-/// The clocks of all transactions for some of the chains.
+/// Clocks of all transactions for some of the chains.
 ///
-/// An entry is one more than the place, in the commit order, of the last transaction of the chain that
-/// is known; chains run along the commit order.
+/// An entry is one more than the position, in the commit order, of the last known transaction of
+/// the chain; chains run along the commit order.
 struct Pass<'r, 'v, 'h> {
     replay: &'r Replay<'v, 'h>,
     chain: &'r [u32],
     chains: std::ops::Range<u32>,
     rows: Vec<u32>,
-    /// For real time: the units by end, and the knowledge once each has ended.
+    /// For real time: the units by end, and in `moments` the joined clocks of the units ended so
+    /// far.
     ends: Vec<(i64, u32)>,
     moments: Vec<u32>,
 }
@@ -526,7 +533,7 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
         let view = replay.view;
         let width = self.chains.len();
         let wrong = |read: &Read| TransactionRejection::Read { read: name(view.history, read.op) };
-        // For each key and chain of this pass the writers, by their places in the order.
+        // Writers of each key in each chain of this pass, by their positions in the order.
         let mut writers: Option<Vec<WritersOfKey>> = None;
         let mut last_of_session = vec![NOWHERE; view.history.session_count()];
         let mut row = vec![0u32; width];
@@ -555,7 +562,7 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
             }
             for read in replay.reads_of(unit) {
                 if versions {
-                    // Whoever knows a later version knows the next one.
+                    // A transaction that knows a later version also knows the next one.
                     let next = replay.overwriter(read);
                     if next != NOWHERE && next != unit && self.is_known(&row, next) {
                         return Err(wrong(read));
@@ -585,7 +592,7 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
         Ok(())
     }
 
-    /// Checks the versions after the one that a read returned, up to the reader's position.
+    /// Checks whether a version between the one that a read returned and the reader is known.
     fn walk_versions(&self, row: &[u32], unit: u32, at: u32, read: &Read) -> Walk {
         let replay = self.replay;
         let mut next = replay.overwriter(read);
@@ -631,7 +638,7 @@ impl<'r, 'v, 'h> Pass<'r, 'v, 'h> {
         row.iter_mut().zip(other).for_each(|(a, &b)| *a = (*a).max(b));
     }
 
-    /// Joins what all know that ended first; they all come earlier in the order.
+    /// Joins the clocks of the `ended` units that ended first; they all come earlier in the order.
     fn join_moment(&mut self, row: &mut [u32], ended: usize) {
         let width = self.chains.len();
         while self.moments.len() < ended * width {

@@ -1,4 +1,4 @@
-//! Violations: cycles of dependencies, cases, and bad reads.
+//! Proofs of violations: cycles of dependencies, cases, and bad reads.
 
 use consistory_history::{KeyId, OpId};
 use consistory_verdict::{
@@ -26,7 +26,7 @@ pub(super) fn refute(
             {
                 read_from[source as usize] = true;
             }
-            // Everything that a list shows was read.
+            // Every append that a list shows was read.
             if let Some((key, list)) = view.external_list(read) {
                 for written in list.iter().filter_map(|element| view.appender(key, element)) {
                     read_from[written.unit as usize] = true;
@@ -47,20 +47,20 @@ pub(super) fn refute(
     refuter.certificate(certificate)
 }
 
-/// A `ww`: the unit of the earlier version, that of the later one, and the key.
+/// An edge of `ww`: the unit of the earlier version, the unit of the later one, and the key.
 type Version = (u32, u32, KeyId);
 
 struct Refuter<'v, 'h> {
     view: &'v View<'h>,
     level: Level,
     order: ClientOrder,
-    /// Whether a read that is not ambiguous makes each unit count.
+    /// For each unit, whether an unambiguous read reads from it.
     read_from: Vec<bool>,
-    /// The sources of ambiguous reads in this case.
+    /// Sources of ambiguous reads that this case assumes.
     choices: FxHashMap<OpId, u32>,
-    /// The versions that this case assumes.
+    /// Edges of `ww` that this case assumes.
     assumed: FxHashSet<Version>,
-    /// The versions that were proved in this case, oldest first.
+    /// Edges of `ww` that were proved in this case, oldest first.
     proven: Vec<Version>,
     is_proven: FxHashSet<Version>,
 }
@@ -126,7 +126,7 @@ impl Refuter<'_, '_> {
         }
     }
 
-    /// Checks a case, and drops the facts proved in it.
+    /// Checks a case, and then drops the facts that were proved in it.
     fn branch(&mut self, branch: &TransactionCertificate) -> Result<(), TransactionRejection> {
         let known = self.proven.len();
         self.certificate(branch)?;
@@ -136,7 +136,8 @@ impl Refuter<'_, '_> {
         Ok(())
     }
 
-    /// Checks that edges form a cycle which the level forbids; edges may rest on `opposite`.
+    /// Checks that edges form a cycle that the level forbids; the edges may use `opposite` as a
+    /// premise.
     fn cycle(
         &mut self,
         edges: &[Dependency],
@@ -211,7 +212,7 @@ impl Refuter<'_, '_> {
             || self.is_proven.contains(&version)
     }
 
-    /// Checks a `ww`, and remembers it.
+    /// Checks an edge of `ww`, and adds it to the known ones if a cycle proves it.
     fn version(
         &mut self,
         edge: &Dependency,
@@ -242,8 +243,8 @@ impl Refuter<'_, '_> {
         })
     }
 
-    /// Checks whether a list that was read holds the appends of the first transaction, and those of
-    /// the second later or not at all.
+    /// Checks whether a list that was read contains the appends of the first transaction, and
+    /// contains those of the second later or not at all.
     fn is_shown(&self, list: OpId, (from, to, key): Version) -> bool {
         let Some((read, elements)) = self.view.external_list(list) else { return false };
         if read != key {
@@ -256,7 +257,7 @@ impl Refuter<'_, '_> {
         place(from).is_some_and(|first| place(to).is_none_or(|second| first < second))
     }
 
-    /// Finds the transaction that an operation names, if it counts in this case.
+    /// Returns the transaction with a given first operation, if it counts in this case.
     fn unit(&self, first: OpId) -> Result<u32, TransactionRejection> {
         let unit =
             self.view.unit(first).filter(|&unit| match self.view.units[unit as usize].fate {
@@ -275,7 +276,7 @@ impl Refuter<'_, '_> {
         self.view.unit_of.get(op.index()) == Some(&unit)
     }
 
-    /// Finds the key and the source of an external read in this case.
+    /// Returns the key and the source of an external read in this case.
     fn source(&self, read: OpId) -> Option<(KeyId, u32)> {
         match self.view.source_of(read)? {
             (key, Ok(Source::One(source))) => Some((key, source)),

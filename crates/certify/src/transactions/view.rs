@@ -1,4 +1,4 @@
-//! A history as transactions, worked out from its operations alone.
+//! A history as transactions, derived from its operations alone.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub(super) struct Unit {
     pub(super) ops: Range<u32>,
     pub(super) fate: Fate,
     pub(super) session: u32,
-    /// Its start, and its end if it certainly ended.
+    /// Start time, and end time if the transaction certainly ended.
     pub(super) time: Option<(i64, Option<i64>)>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Written {
 /// All writes, by key and value.
 #[derive(Debug, Default)]
 struct WrittenTable {
-    /// Start of the writes of each key, and the end of those of the last key.
+    /// Index of the first write of each key; finally, the number of all writes.
     key_starts: Vec<u32>,
     /// The values, sorted within each key, and the writes in the same order.
     values: Vec<ValueId>,
@@ -71,21 +71,21 @@ impl WrittenTable {
         &self.writes[start + first..][..count]
     }
 
-    /// Finds a key that one value was written to twice.
+    /// Checks whether a value was written to a key twice.
     fn has_repeated(&self, key: KeyId) -> bool {
         let (start, end) = (self.key_starts[key.index()], self.key_starts[key.index() + 1]);
         self.values[start as usize..end as usize].windows(2).any(|pair| pair[0] == pair[1])
     }
 }
 
-/// What a read may take its value from.
+/// Possible sources of a read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Source {
     /// The read returns a write of its own transaction.
     Own,
     /// One transaction, perhaps the initial one.
     One(u32),
-    /// One of several.
+    /// One of several transactions.
     Any(Vec<u32>),
 }
 
@@ -96,18 +96,18 @@ pub(super) struct View<'h> {
     /// The unit of each operation.
     pub(super) unit_of: Vec<u32>,
     written: WrittenTable,
-    /// The last writes of each unit, and where they start.
+    /// Last write of each key by each unit, and the index of each unit's first one.
     last: Vec<(KeyId, OpId)>,
     last_starts: Vec<u32>,
     /// The budget of the whole check.
     budget: Budget,
 }
 
-/// Steps between two looks at the budget.
+/// Number of steps between two checks of the budget.
 const STEPS_PER_CHECK: u32 = 4096;
 
 impl<'h> View<'h> {
-    /// Checks the budget at one in so many steps.
+    /// Checks the budget once per `STEPS_PER_CHECK` steps.
     pub(super) fn step(&self, step: u32) -> Result<(), TransactionRejection> {
         match step % STEPS_PER_CHECK {
             0 => self.budget.check().map_err(TransactionRejection::Stopped),
@@ -115,7 +115,7 @@ impl<'h> View<'h> {
         }
     }
 
-    /// Builds the view, or finds that a value is appended twice to a list.
+    /// Builds the view, or returns `None` if a value is appended twice to a list.
     pub(super) fn new(history: &'h History, budget: Budget) -> Option<Self> {
         let mut view = View {
             budget,
@@ -164,7 +164,7 @@ impl<'h> View<'h> {
         Some(view)
     }
 
-    /// Finds the transaction whose first operation this is.
+    /// Returns the transaction with a given first operation.
     pub(super) fn unit(&self, first: OpId) -> Option<u32> {
         let unit = *self.unit_of.get(first.index())?;
         (self.units[unit as usize].ops.start == first.0).then_some(unit)
@@ -311,7 +311,7 @@ impl<'h> View<'h> {
         }
     }
 
-    /// Returns the part of a list that was read from others.
+    /// Returns the part of a list that was read from other transactions.
     fn external(&self, value: ValueId, own: &[ValueId]) -> Result<&'h [Value], BadRead> {
         let Value::List(all) = self.history.value(value) else { return Err(BadRead::ThinAir) };
         let length = all.len().checked_sub(own.len()).ok_or(BadRead::Internal)?;
@@ -361,8 +361,8 @@ impl<'h> View<'h> {
         self.writers(key, value).first().copied()
     }
 
-    /// Checks whether the appends of transactions stand together, whole and in program order in a
-    /// list, each once; the list must not end inside a transaction's.
+    /// Checks whether a list consists of the appends of whole transactions, contiguous, in program
+    /// order and each once; the list must not end inside the appends of a transaction.
     pub(super) fn is_well_formed(&self, key: KeyId, list: &[Value]) -> bool {
         let Some(rest) = list.strip_prefix(self.initial(key)) else { return false };
         let appends: Option<Vec<Written>> =
@@ -396,7 +396,7 @@ impl<'h> View<'h> {
     }
 }
 
-/// What a transaction wrote so far, by key.
+/// Values that a transaction has written so far, by key.
 #[derive(Default)]
 struct Own {
     few: Vec<(KeyId, Vec<ValueId>)>,

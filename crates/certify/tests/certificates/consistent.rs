@@ -25,7 +25,7 @@ fn orders_that_prove_are_accepted() {
         ("ccv", "t0: w(x,1) r(y,0); t1: w(y,1) r(x,0)", "t0:0 t0:1 t1:0 t1:1"),
         ("cm", "t0: w(x,1) r(y,0); t1: w(y,1) r(x,0)", "t0 = t0:0 t0:1, t1 = t1:0 t1:1"),
         ("cm", "t0: w(x,1) r(x,2); t1: w(x,2) r(x,1)", "t0 = t0:0 t1:0 t0:1, t1 = t1:0 t0:0 t1:1"),
-        // More than the causal past proves as much.
+        // An order that contains more than the causal past is an equally good proof.
         ("cm", "t0: w(x,1) r(x,1); t1: w(x,2)", "t0 = t0:0 t0:1 t1:0, t1 = t1:0"),
         ("cm", "t0: w(x,1)?; t1: r(x,1)", "t0 = t0:0, t1 = t0:0 t1:0"),
         ("cm", "t0: w(x,1)!; t1: r(x,0)", "t1 = t1:0"),
@@ -129,7 +129,7 @@ fn a_rejection_says_which_part_and_why() {
             "t0:0 t0:1 t1:0 t1:1",
             "t1:1 reads from init:x, but t0:0 comes later",
         ),
-        // Through a session in between.
+        // The causal order goes through a session in between.
         (
             "cc",
             "t0: w(x,1) w(y,1); t1: r(y,1) w(z,1); t2: r(z,1) r(x,0)",

@@ -1,5 +1,5 @@
-//! Certificates of consistency, all that there are for small histories, and damaged in every way:
-//! accepted exactly if they prove.
+//! Certificates of consistency: for small histories, every certificate and every damaged one is
+//! accepted exactly if it is a proof.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use consistory_verdict::{Budget, Certificate, Options, Stopped, Verdict};
 use super::naive::{self, World, permutations, worlds};
 use super::support::{Random, Shape, consistent, history, json, random_history, text};
 
-/// Finds the world that a certificate's choices describe.
+/// Returns the world that a certificate's choices describe.
 fn chosen<'a>(h: &'a History, choices: &[(OpId, OpId)]) -> Option<World<'a>> {
     let candidates = |read: OpId| {
         let ids = (0..h.len() + h.key_count()).map(OpId::new);
@@ -30,7 +30,7 @@ fn chosen<'a>(h: &'a History, choices: &[(OpId, OpId)]) -> Option<World<'a>> {
     })
 }
 
-/// Says, by definition, whether a certificate proves consistency.
+/// Checks by definition whether a certificate proves consistency.
 fn proves(h: &History, model: &str, certificate: &Certificate) -> bool {
     match (model, certificate) {
         (_, Certificate::Order { order, wr }) => chosen(h, wr).is_some_and(|world| {
@@ -74,8 +74,8 @@ fn proves(h: &History, model: &str, certificate: &Certificate) -> bool {
     }
 }
 
-/// Returns whether a list has no repetition, holds only what counts, and with each operation all that
-/// is before it in `po` and `wr`, earlier.
+/// Returns whether a list has no repetition, contains only operations that count, and contains
+/// everything that precedes an operation in `po` and `wr` before it.
 fn is_linear_extension(world: &World<'_>, order: &[OpId]) -> bool {
     let (po, wr) = (world.po(), world.wr());
     order.iter().enumerate().all(|(i, op)| {
@@ -116,7 +116,7 @@ fn takes_last_before(world: &World<'_>, order: &[OpId], read: OpId) -> bool {
     world.source[read.index()] == Some(last.copied().unwrap_or(world.h.initial_write(key)))
 }
 
-/// The checker and the definition agree on a certificate; says what they agree on.
+/// Checks that the checker and the definition agree on a certificate; returns their common verdict.
 #[track_caller]
 fn agreed(h: &History, model: &str, certificate: &Certificate) -> bool {
     let verdict = certify(h, model, Verdict::Consistent, certificate);
@@ -140,7 +140,8 @@ fn ambiguous_choices(world: &World<'_>) -> Vec<(OpId, OpId)> {
     h.ops().filter(|r| h.reads(*r).is_some()).filter(several).filter_map(of).collect()
 }
 
-/// Returns every certificate of the right kind that lists what counts, for each choice of `wr`.
+/// Returns every certificate of the right kind that lists operations that count, for each choice of
+/// `wr`.
 fn all_certificates(h: &History, model: &str) -> Vec<Certificate> {
     let mut all = Vec::new();
     for world in worlds(h) {
@@ -180,7 +181,7 @@ fn a_model_holds_exactly_if_some_certificate_is_accepted() {
     assert!(seen.iter().flatten().all(|&count| count > 20), "one-sided: {seen:?}");
 }
 
-/// Finds an order of a session for CM by trying them all.
+/// Finds an order of a session for CM by trying all orders.
 fn session_order(world: &World<'_>, session: SessionId) -> Option<Vec<OpId>> {
     let h = world.h;
     let co = world.co();
@@ -216,8 +217,8 @@ fn causal_memory_holds_exactly_if_each_session_has_an_order() {
     assert!(seen.iter().all(|&count| count > 20), "one-sided: {seen:?}");
 }
 
-/// Returns every order that differs by one slip: two operations swapped, one dropped, doubled, moved
-/// or replaced.
+/// Returns every order that differs by one error: two operations swapped, or one dropped, doubled,
+/// moved or replaced.
 fn damaged_orders(h: &History, order: &[OpId]) -> Vec<Vec<OpId>> {
     let mut all = Vec::new();
     for i in 0..order.len() {
@@ -337,7 +338,7 @@ fn a_damaged_certificate_is_rejected_unless_it_still_proves() {
             .map(|choice| choice.split_once('<').unwrap())
             .map(|(r, w)| (h.find(r).unwrap(), h.find(w).unwrap()))
             .collect();
-        // An order for SC proves everything else, too, in the shape that the model asks for.
+        // An order for SC also proves every other model, in the form that the model requires.
         let orders = h.sessions().map(|s| (s, ops.clone())).collect();
         let writes = |key| -> Vec<OpId> {
             let of_key =
@@ -361,8 +362,8 @@ fn a_damaged_certificate_is_rejected_unless_it_still_proves() {
     assert!(rejected > 3_000, "{rejected}");
 }
 
-/// Runs two writers of one key and two readers that lag far behind; mostly a reader goes on, sometimes it
-/// goes back. Returns the history and the order of the run.
+/// Simulates two writers of one key and two readers that lag far behind; a reader mostly advances
+/// and sometimes goes back. Returns the history and the order of the run.
 fn lagging_run(random: &mut Random) -> (History, Vec<OpId>) {
     let mut b = HistoryBuilder::new();
     let sessions = [0, 1, 2, 3].map(|i| b.session(&format!("t{i}")));

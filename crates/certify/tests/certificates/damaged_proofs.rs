@@ -1,5 +1,5 @@
-//! Proofs of violations, made by brute force for every violated model and damaged in every way:
-//! accepted only if they still prove.
+//! Proofs of violations, found by brute force for every violated model and damaged in every way: a
+//! damaged one is accepted only if it is still a proof.
 
 use consistory_certify::certify;
 use consistory_history::{History, OpId};
@@ -9,8 +9,8 @@ use super::naive::{self, World, worlds};
 use super::prover::prove;
 use super::support::{MODELS, Random, Shape, history, json, random_history, text};
 
-/// Says, by definition, whether every edge holds and every cycle is one that the model forbids,
-/// in all worlds that the cases around leave; for the causal models.
+/// Checks by definition, for the causal models, whether every edge holds and the model forbids
+/// every cycle, in all worlds that the enclosing cases leave.
 fn holds(h: &History, model: &str, certificate: &Certificate, worlds: &[&World<'_>]) -> bool {
     match certificate {
         Certificate::ThinAirRead { read } => {
@@ -56,7 +56,7 @@ fn true_in(world: &World<'_>, edge: &Edge, observer: Option<OpId>) -> bool {
         },
         _ => return false,
     };
-    // The checker takes `po` from the record, also through what does not count.
+    // The checker takes `po` from the record, also through operations that do not count.
     let recorded = edge.relation == "po"
         && world.same_session(edge.from.index(), edge.to.index())
         && edge.from < edge.to;
@@ -64,7 +64,7 @@ fn true_in(world: &World<'_>, edge: &Edge, observer: Option<OpId>) -> bool {
         && edge.because.iter().all(|premise| true_in(world, premise, observer))
 }
 
-/// Returns every list of edges that differs by one slip, at any depth.
+/// Returns every list of edges that differs by one error, at any depth.
 fn damaged_edges(h: &History, edges: &[Edge]) -> Vec<Vec<Edge>> {
     const RELATIONS: [&str; 9] = ["po", "wr", "rw", "cf", "hb", "ww", "ppo", "poloc", "wre"];
     let mut all = Vec::new();
@@ -147,7 +147,7 @@ fn damaged(
     }
 }
 
-/// Applies damage to the cases themselves and to what goes with a cycle.
+/// Damages the cases themselves and the fields of a cycle other than its edges.
 fn damaged_cases(h: &History, certificate: &Certificate) -> Vec<Certificate> {
     let ids = || (0..h.len() + h.key_count()).map(OpId::new);
     match certificate {
@@ -209,7 +209,7 @@ fn altered(h: &History, random: &mut Random) -> History {
     history(&String::from_utf8(bytes).unwrap())
 }
 
-/// Histories that violate something, each in its own way.
+/// Histories each of which violates some model in its own way.
 const VIOLATING: &[&str] = &[
     // CC: WriteCORead, WriteCOInitRead, CyclicCO.
     "t0: w(x,1) w(x,2) w(y,1); t1: r(y,1) r(x,1)",
@@ -224,7 +224,7 @@ const VIOLATING: &[&str] = &[
     "t0: w(x,1) r(y,1) w(x,3)?; t1: w(z,1) w(x,2) w(y,1); t2: r(x,2) r(x,1) r(x,2)",
     "t0: w(x,1) w(y,1); t1: w(x,2) r(y,1) w(z,1); t2: r(z,1) r(x,2) r(x,1) r(x,2)",
     "t0: w(z,1) w(x,1) w(y,1); t1: w(x,2) r(z,0) r(y,1) r(x,2) w(u,1); t2: r(u,1) r(u,1)",
-    // SC: store buffering and its relatives.
+    // SC: store buffering and similar histories.
     "t0: w(x,1) r(y,0); t1: w(y,1) r(x,0)",
     "t0: w(x,1) f r(y,0); t1: w(y,1) rmw(z,0,1) r(x,0)",
     "t0: w(x,1) w(y,2); t1: w(y,1) w(x,2); t2: r(x,2) r(x,1) r(y,2) r(y,1)",
@@ -235,7 +235,7 @@ const VIOLATING: &[&str] = &[
     "t0: w(x,1)? w(x,2) w(y,1); t1: r(y,1) r(x,1)",
 ];
 
-/// Returns the histories above, then random ones.
+/// Returns the histories above, followed by random ones.
 fn histories(seed: u64, count: usize) -> impl Iterator<Item = History> {
     let mut random = Random(seed);
     let random = (0..count).map(move |round| {

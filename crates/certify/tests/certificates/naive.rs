@@ -1,19 +1,19 @@
-//! The models by definition, on tables of pairs: slow, and nothing like the checker.
+//! The models by definition, on tables of pairs: slow, and independent of the checker.
 
 use consistory_history::{Action, History, KeyId, OpId, Status};
 
 pub(crate) type Pairs = Vec<Vec<bool>>;
 
-/// A history under one choice of what each read reads from.
+/// A history under one choice of the source of each read.
 pub(crate) struct World<'a> {
     pub(crate) h: &'a History,
-    /// For each id what it reads from.
+    /// Source of each operation that reads, by id.
     pub(crate) source: Vec<Option<OpId>>,
-    /// Which ids count, initial writes included.
+    /// Whether each operation counts, by id, initial writes included.
     pub(crate) counts: Vec<bool>,
 }
 
-/// Returns a world for each choice of `wr`; none if some read has no candidate.
+/// Returns one world per choice of `wr`; none if some read has no candidate.
 pub(crate) fn worlds(h: &History) -> Vec<World<'_>> {
     let ids = h.len() + h.key_count();
     let mut sources: Vec<Vec<Option<OpId>>> = vec![vec![None; ids]];
@@ -209,7 +209,7 @@ impl World<'_> {
         })
     }
 
-    /// Returns every `ww` as a list for each key.
+    /// Returns every `ww`, each as one list per key.
     pub(crate) fn store_lists(&self) -> Vec<Vec<Vec<OpId>>> {
         let mut all = vec![Vec::new()];
         for key in self.h.keys() {

@@ -7,7 +7,7 @@ use consistory_verdict::{Certificate, Edge};
 
 use super::naive::World;
 
-/// Proves that a history violates a model, or gives nothing if it does not.
+/// Proves that a history violates a model, or returns `None` if it does not.
 pub(crate) fn prove(h: &History, model: &str) -> Option<Certificate> {
     let ids = h.len() + h.key_count();
     let candidates: Vec<Vec<OpId>> = (0..ids)
@@ -89,7 +89,7 @@ impl Prover<'_> {
         [self.given("po"), self.given("wr")].concat()
     }
 
-    /// Each read, what it reads from, and another write of its key.
+    /// Returns each read with its source and another write of its key.
     fn triples(&self) -> Vec<(OpId, OpId, OpId)> {
         let mut triples = Vec::new();
         for (r, source) in self.w.source.iter().enumerate() {
@@ -242,7 +242,7 @@ fn cycle(edges: &[Edge]) -> Option<Vec<Edge>> {
     edges.iter().find_map(|edge| path(edges, edge.from, edge.from))
 }
 
-/// Takes the premises away from every edge that was derived before, premises before conclusions.
+/// Removes the premises of every edge that was derived before, premises before conclusions.
 fn without_repetition(mut edges: Vec<Edge>) -> Vec<Edge> {
     fn strip(edges: &mut [Edge], seen: &mut HashSet<(OpId, OpId, String)>) {
         for edge in edges {

@@ -1,4 +1,4 @@
-//! What the tests share: histories and certificates in short notations, and random histories.
+//! Helpers of the tests: histories and certificates in short notations, and random histories.
 
 use consistory_certify::{Rejection, certify};
 use consistory_history::{Action, Details, History, HistoryBuilder, Status};
@@ -8,8 +8,8 @@ use consistory_verdict::{Certificate, Verdict, read_certificate, write_certifica
 /// The models with rules.
 pub(crate) const MODELS: [&str; 5] = ["cc", "ccv", "cm", "sc", "tso"];
 
-/// Parses a history: `t0: w(x,1) r(y,0); t1: rmw(x,1,2) f`, with `!` after what failed and `?`
-/// after what is indeterminate; `init: x=5` sets an initial value.
+/// Parses a history: `t0: w(x,1) r(y,0); t1: rmw(x,1,2) f`, with `!` after a failed and `?` after
+/// an indeterminate operation; `init: x=5` sets an initial value.
 pub(crate) fn history(text: &str) -> History {
     let mut b = HistoryBuilder::new();
     for line in text.split([';', '\n']).map(str::trim).filter(|line| !line.is_empty()) {
@@ -42,7 +42,7 @@ pub(crate) fn history(text: &str) -> History {
     b.finish().unwrap()
 }
 
-/// Writes a history as [`history`] reads it.
+/// Writes a history in the notation that [`history`] reads.
 pub(crate) fn text(h: &History) -> String {
     let session = |s| {
         let ops = h.session_ops(s).map(|op| {
@@ -72,7 +72,7 @@ pub(crate) fn parse(h: &History, json: &str) -> Certificate {
 /// Judges a certificate in a short notation that is expanded to JSON.
 ///
 /// An order: `t0:0 t1:0 ...`. Session orders: `t0 = t0:0 t1:0, t1 = ...`. A store order:
-/// `x: init:x t0:0, ...`. Each with choices after a bar: `| t1:0<t0:0`.
+/// `x: init:x t0:0, ...`. Choices may follow after a bar: `| t1:0<t0:0`.
 pub(crate) fn consistent(h: &History, model: &str, certificate: &str) -> Result<(), Rejection> {
     let (body, choices) = certificate.split_once('|').unwrap_or((certificate, ""));
     let ops = |text: &str| {
@@ -143,17 +143,17 @@ pub(crate) fn cycle_json(cycle: &str) -> String {
     format!(r#"{{"kind":"cycle","edges":[{out}]{observer}}}"#)
 }
 
-/// What random histories are like.
+/// Parameters of random histories.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) sessions: usize,
     pub(crate) ops: usize,
     pub(crate) keys: usize,
-    /// Whether each write of a key has a value of its own, and everything took effect.
+    /// Whether all writes of a key have different values, and every operation took effect.
     pub(crate) plain: bool,
 }
 
-/// Builds a history whose reads take values that are written somewhere, mostly.
+/// Builds a history most of whose reads take values that are written somewhere.
 pub(crate) fn random_history(random: &mut Random, shape: Shape) -> History {
     let keys = &["x", "y", "z"][..shape.keys];
     let mut sessions = vec![String::new(); shape.sessions];

@@ -7,7 +7,7 @@ use consistory_verdict::{Certificate, Edge, Verdict};
 use super::naive;
 use super::support::{MODELS, cycle_json, history, json, parse, text, violation};
 
-/// A cycle, and the models that it refutes; every other model has to reject it.
+/// Checks that a cycle refutes the given models and that every other model rejects it.
 #[track_caller]
 fn refutes(h: &str, cycle: &str, models: &[&str]) {
     let h = history(h);
@@ -53,7 +53,7 @@ fn a_read_of_a_later_write_of_its_session_refutes_every_model() {
             assert_eq!(violation(&h, model, cycle), Ok(()), "{model}");
         }
     }
-    // A cycle of `po` and `wr` through two sessions is none for TSO by this rule alone.
+    // By this rule alone, TSO allows a cycle of `po` and `wr` through two sessions.
     refutes(
         "t0: r(x,1) w(y,1); t1: r(y,1) w(x,1)",
         "t0:0 po t0:1, t0:1 wr t1:0, t1:0 po t1:1, t1:1 wr t0:0",
@@ -77,7 +77,7 @@ fn each_rule_refutes_the_models_that_have_it() {
         "t1:1 rw t0:0 (init:x po t0:0, init:x wr t1:1), t0:0 po t0:1, t0:1 wr t1:0, t1:0 po t1:1",
         CAUSAL,
     );
-    // Two read-modify-writes of one value, one having seen the other.
+    // Two read-modify-writes read the same value, though one has seen the other.
     refutes(
         "t0: rmw(x,0,1) w(y,1); t1: r(y,1) rmw(x,0,2)",
         "t1:1 rw t0:0 (init:x wr t1:1, init:x po t0:0), t0:0 po t0:1, t0:1 wr t1:0, t1:0 po t1:1",
@@ -97,7 +97,7 @@ fn each_rule_refutes_the_models_that_have_it() {
          t1:0 wr t1:3), t1:0 po t1:1, init:z wr t1:1), init:z po t0:0 | t1:3",
         &["cm", "sc"],
     );
-    // The same with one edge derived on the cycle and used again among premises.
+    // The same cycle, in which one derived edge is used again among premises.
     refutes(
         "t0: w(z,1) w(x,1) w(y,1); t1: w(x,2) r(z,0) r(y,1) r(x,2)",
         "t0:1 hb t1:0 (t0:1 po t0:2, t0:2 wr t1:2, t1:2 po t1:3, t1:0 wr t1:3), t1:0 po t1:1, \
@@ -110,14 +110,14 @@ fn each_rule_refutes_the_models_that_have_it() {
     refutes("t0: w(x,1) r(y,0); t1: w(y,1) r(x,0)", store_buffering, &["sc"]);
     let preserved = store_buffering.replace("po", "ppo");
     refutes("t0: w(x,1) r(y,0); t1: w(y,1) r(x,0)", &preserved, &[]);
-    // With a barrier in between it is a violation of TSO, too.
+    // With a barrier in between, TSO forbids the cycle too.
     let fenced = preserved.replace("t0:1", "t0:2").replace("t1:1", "t1:2");
     refutes("t0: w(x,1) f r(y,0); t1: w(y,1) f r(x,0)", &fenced, &["tso"]);
     refutes("t0: w(x,1) rmw(z,0,1) r(y,0); t1: w(y,1) f r(x,0)", &fenced, &["tso"]);
     refutes("t0: w(x,1) f! r(y,0); t1: w(y,1) f r(x,0)", &fenced, &[]);
     refutes("t0: w(x,1) rmw(z,0,1)? r(y,0); t1: w(y,1) f r(x,0)", &fenced, &[]);
     refutes("t0: rmw(x,0,1) r(y,0); t1: rmw(y,0,1) r(x,0)", &preserved, &["tso"]);
-    // A read of what is overwritten in its own session.
+    // A read of a value that is overwritten in its own session.
     refutes(
         "t0: w(x,1) r(x,0)",
         "t0:0 poloc t0:1, t0:1 rw t0:0 (init:x wr t0:1, init:x ww t0:0)",
@@ -190,7 +190,8 @@ fn a_rejection_says_which_edge_and_why() {
         ("cc", h, String::new(), ("edges".into(), None)),
         ("cc", h, "init:x po t0:0, t0:0 po init:x".into(), edge("edges[1]", Flaw::NotGiven)),
         ("cc", h, "t0:0 po t0:0".into(), edge("edges[0]", Flaw::NotGiven)),
-        // `rw` has to be once on a cycle of CC: each of these two follows, and both together.
+        // A cycle of CC may have only one `rw`: each of these two edges follows, but the cycle has
+        // both.
         (
             "cc",
             "t0: w(x,1) w(y,1) r(y,1) r(z,0); t1: w(z,1) w(u,1) r(u,1) r(x,0)",
@@ -236,7 +237,7 @@ fn a_rejection_says_which_edge_and_why() {
         ("sc", "t0: w(x,1)? w(x,2)", "init:x ww t0:0, t0:0 po init:x".into(), edge("edges[0]", Flaw::Unproved)),
         // Initial writes are not ordered among themselves.
         ("cc", "t0: w(x,1) w(y,1)", "init:x po init:y, init:y po init:x".into(), edge("edges[0]", Flaw::NotGiven)),
-        // What the history has needs no premises, and nothing hides there.
+        // Edges of the history need no premises, so premises are not allowed there.
         (
             "cc",
             h,
@@ -244,7 +245,7 @@ fn a_rejection_says_which_edge_and_why() {
             edge("edges[1]", Flaw::NotGiven),
         ),
         ("cm", hb, hb_cycle(""), edge("edges[0].because[1]", Flaw::Premises)),
-        // The reads are not of the observer's session, though all is in its past.
+        // The reads are not of the observer's session, although everything is in its past.
         (
             "cm",
             &elsewhere,
@@ -267,7 +268,7 @@ fn a_rejection_says_which_edge_and_why() {
             "init:x ww t0:0, t0:0 ww init:x".into(),
             edge("edges[1]", Flaw::Unproved),
         ),
-        // A read-modify-write does not overwrite what it reads before itself.
+        // A read-modify-write does not overwrite the value that it reads.
         (
             "sc",
             "t0: rmw(x,0,1)",
@@ -280,7 +281,7 @@ fn a_rejection_says_which_edge_and_why() {
             "t0:0 rw t0:0 (init:x wr t0:0, init:x po t0:0)".into(),
             edge("edges[0]", Flaw::Premises),
         ),
-        // What is ambiguous, failed or maybe never happened cannot be a premise.
+        // An ambiguous, failed or possibly ineffective operation cannot be a premise.
         (
             "cc",
             "t0: r(x,1) w(x,1); t1: w(x,1)",
@@ -299,7 +300,7 @@ fn a_rejection_says_which_edge_and_why() {
             "t0:0 po t0:1, t0:1 rw t0:0 (init:x wr t0:1, init:x po t0:0)".into(),
             edge("edges[1]", Flaw::Premises),
         ),
-        // Both relations of TSO mixed on one cycle or one path.
+        // Both relations of TSO are mixed on one cycle or one path.
         (
             "tso",
             "t0: w(x,1) r(x,1) r(y,0); t1: w(y,1) r(y,1) r(x,0)",
@@ -330,7 +331,7 @@ fn a_rejection_says_which_edge_and_why() {
         ("tso", "t0: w(x,1) w(y,1)", "t0:0 poloc t0:1, t0:1 poloc t0:0".into(), edge("edges[0]", Flaw::NotGiven)),
         ("tso", "t0: f w(x,1)? f", "t0:0 poloc t0:2, t0:2 poloc t0:0".into(), edge("edges[0]", Flaw::NotGiven)),
         ("sc", "t0: w(x,1) w(x,2)", "t0:0 poloc t0:1, t0:1 ww t0:0".into(), edge("edges[0]", Flaw::NoRule)),
-        // `ppo` through what does not count.
+        // A chain of `ppo` through an operation that does not count.
         (
             "tso",
             "t0: w(x,1) r(z,0)! r(y,0)",
@@ -358,7 +359,8 @@ fn a_rejection_says_which_edge_and_why() {
 /// Two readers that disagree on the order of two writes.
 const DISAGREEMENT: &str = "t0: w(x,1); t1: w(x,2); t2: r(x,1) r(x,2); t3: r(x,2) r(x,1)";
 
-/// The proof that the first of two writes is not the first, by the reader who saw the other first.
+/// Returns the proof that the first of two writes is not first, by the reader that saw the other
+/// one first.
 fn reversed(first: &str, second: &str, reader: &str, base: [&str; 2]) -> String {
     let [po, wr] = base;
     cycle_json(&format!(
@@ -380,7 +382,7 @@ fn cases_of_two_writes_have_to_be_both_closed() {
         let t1_first = &reversed("t1:0", "t0:0", "t2", base);
         assert_eq!(judge(model, cases(r#""t0:0","t1:0""#, t0_first, t1_first)), Ok(()));
         assert_eq!(judge(model, cases(r#""t1:0","t0:0""#, t1_first, t0_first)), Ok(()));
-        // An assumption holds in its own branch only.
+        // An assumption holds only in its own branch.
         for (first, second) in [(t1_first, t0_first), (t0_first, t0_first), (t1_first, t1_first)] {
             let rejection = judge(model, cases(r#""t0:0","t1:0""#, first, second)).unwrap_err();
             assert!(matches!(rejection, Rejection::Edge { .. }), "{rejection}");
@@ -391,7 +393,7 @@ fn cases_of_two_writes_have_to_be_both_closed() {
             let rejection = judge(model, cases(split, t0_first, t1_first)).unwrap_err();
             assert!(matches!(rejection, Rejection::BadSplit { .. }), "{rejection}");
         }
-        // Nested under the same split again, each level may use its assumption.
+        // If the same split is nested, each level may use its own assumption.
         let nested = json(&h, &cases(r#""t0:0","t1:0""#, t0_first, t1_first));
         assert_eq!(judge(model, cases(r#""t0:0","t1:0""#, t0_first, &nested)), Ok(()));
         assert!(judge("ccv", cases(r#""t0:0","t1:0""#, t0_first, t1_first)).is_err());
@@ -445,7 +447,7 @@ fn cases_of_a_read_are_exactly_its_candidates() {
         }
     }
     assert!(matches!(judge("init:x", &[]), Err(Rejection::NotRecorded { .. })));
-    // A branch may use its own choice only, and not the one of a branch that was left.
+    // A branch may use only its own choice, not the choice of another branch.
     for cases in [[("t0:1", "t0:1"), ("t0:2", "t0:1")], [("t0:1", "t0:2"), ("t0:2", "t0:2")]] {
         let rejection = judge("t0:0", &cases).unwrap_err();
         assert!(matches!(rejection, Rejection::Edge { flaw: Flaw::NotGiven, .. }), "{rejection}");
@@ -456,7 +458,7 @@ fn cases_of_a_read_are_exactly_its_candidates() {
 fn what_a_case_assumes_is_forgotten_behind_it() {
     let judge = |h: &History, proof: &Certificate| certify(h, "sc", Verdict::Violation, proof);
     let cycle = |h: &History, cycle: &str| parse(h, &cycle_json(cycle));
-    // Each case of the read closes itself, but proves nothing for the other order of the writes.
+    // Each case of the read closes itself, but does not prove the other order of the writes.
     let h = history("t0: r(x,1) w(x,1) w(x,1)");
     let [read, a, b] = [0, 1, 2].map(OpId);
     let future = [cycle(&h, "t0:0 po t0:1, t0:1 wr t0:0"), cycle(&h, "t0:0 po t0:2, t0:2 wr t0:0")];
@@ -471,7 +473,7 @@ fn what_a_case_assumes_is_forgotten_behind_it() {
             matches!(&rejection, Rejection::Edge { part, .. } if part.starts_with("branches[1]"))
         );
     }
-    // The write of unknown status counts where it is read from, and nowhere else.
+    // The indeterminate write counts only where it is read from.
     let h = history("t0: w(x,1)? w(y,1); t1: w(x,1); t2: r(y,1) r(x,0) r(x,1)");
     let overwritten = "t2:1 rw t0:0 (init:x wr t2:1, init:x po t0:0), t0:0 po t0:1, \
          t0:1 wr t2:0, t2:0 po t2:1";

@@ -1,4 +1,4 @@
-//! What the reference evaluator says is accepted, and its contrary is not.
+//! A verdict of the reference evaluator is accepted, and its opposite is rejected.
 
 use consistory_certify::{certify, certify_definition};
 use consistory_history::History;
@@ -10,7 +10,7 @@ use super::support::{
     random_history, verdict,
 };
 
-/// Judges a history by a definition and has the certificate checked; says what the verdict is.
+/// Judges a history by a definition and checks the certificate; returns the verdict.
 fn check(model: &Model, h: &History, about: &str) -> Option<Verdict> {
     let judgement = judge(&model.definition, h)?;
     let (claim, certificate) = verdict(&judgement);
@@ -73,7 +73,8 @@ fn every_verdict_on_random_histories_is_accepted() {
     }
 }
 
-/// A definition holds iff some witness is accepted, whatever the evaluator does to find one.
+/// Checks that a definition holds iff some witness is accepted, independently of the evaluator's
+/// search.
 fn agrees_with_all_witnesses(model: &Model, h: &History, text: &str) -> Option<usize> {
     let definition = &model.definition;
     let judgement = judge(definition, h)?;
@@ -106,7 +107,7 @@ fn a_definition_holds_iff_some_witness_is_accepted() {
     assert!(tried > 20_000, "{tried}");
 }
 
-/// The checkers by rules and by definition agree on every witness of TSO.
+/// The checker by rules and the checker by definition agree on every witness of TSO.
 #[test]
 fn witnesses_of_tso_are_accepted_by_both_checkers_or_by_none() {
     let tso = &consistory_models::find("tso").unwrap().definition;
@@ -131,7 +132,7 @@ fn an_order_stands_for_the_store_order_that_it_gives() {
     let h = history("t0: w(x,1) r(y,0)\nt1: w(y,1) r(x,0)\n");
     let judgement = judge(&sc.definition, &h).unwrap();
     let (claim, certificate) = verdict(&judgement);
-    // This definition is not sequential consistency, so there need be no order to replay.
+    // This definition is not sequential consistency, so no order need be replayed.
     assert!(matches!(certificate, Certificate::Witness { .. }), "{certificate:?}");
     assert_eq!(certify_definition(&h, &sc.definition, claim, certificate), Ok(()));
     let order = Certificate::Order { order: h.ops().collect(), wr: Vec::new() };

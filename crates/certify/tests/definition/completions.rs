@@ -7,7 +7,7 @@ use consistory_history::{History, KeyId, OpId};
 use consistory_models::Definition;
 use consistory_verdict::{Certificate, Verdict};
 
-/// A choice of all that is open.
+/// A choice of everything that is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Completion {
     pub(crate) wr: BTreeMap<OpId, OpId>,
@@ -34,8 +34,9 @@ impl Completion {
     }
 }
 
-/// Lists every choice of what each read reads from, of its own future too, and of an order of the
-/// writes of each key, the initial write first; nothing if there are more than `most`.
+/// Lists every choice of a source for each read, including writes in its own future, and of an
+/// order of the writes of each key, the initial write first; returns nothing if there are more than
+/// `most`.
 pub(crate) fn completions(
     h: &History,
     has_store_order: bool,
@@ -92,8 +93,8 @@ fn permutations(list: &[OpId]) -> Vec<Vec<OpId>> {
     permutations(rest).into_iter().flat_map(with_first).collect()
 }
 
-/// Returns whether a violation's certificate rules out each of some completions: the cases take them
-/// all, and `is_ruled_out` by the check of the leaf that each comes to.
+/// Returns whether a violation's certificate rules out each of the given completions: the cases
+/// must cover them all, and `is_ruled_out` must hold for each with the check that closes its case.
 pub(crate) fn rules_out(
     certificate: &Certificate,
     remaining: &[&Completion],

@@ -1,8 +1,8 @@
 //! Damaged certificates are rejected, unless they still prove their claim.
 //!
-//! Whether they do is decided by brute force over all choices of `wr` and `ww`: a damaged witness
-//! is still one of them, or the cases of a damaged violation still take all of them, and the check
-//! that closes a case fails for each that comes to it.
+//! Whether a damaged certificate is still a proof is decided by brute force over all choices of
+//! `wr` and `ww`: a damaged witness must still be one of them; the cases of a damaged violation
+//! must still cover all of them, and the check that closes a case must fail for every choice in it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::support::{
 struct Damaged {
     certificate: Certificate,
     what: &'static str,
-    /// Whether it can be no proof any more.
+    /// Whether the damage certainly destroys the proof.
     is_fatal: bool,
 }
 
@@ -35,7 +35,7 @@ impl Vandal<'_> {
         OpId((op.0 + 1) % (self.h.len() + self.h.key_count()) as u32)
     }
 
-    /// Damages a certificate; `put` puts a part of it back into the whole.
+    /// Damages a certificate; `put` inserts a damaged part into the whole certificate.
     fn damage(&mut self, certificate: &Certificate, put: &dyn Fn(Certificate) -> Certificate) {
         match certificate {
             Certificate::Witness { ww, wr } => {
@@ -182,7 +182,7 @@ impl Vandal<'_> {
             let mut changed = edges.to_vec();
             changed.remove(i);
             self.push("an edge less", false, cycle(changed, observer, check));
-            // One premise, on the leftmost path, is turned around.
+            // One premise, on the leftmost path, is reversed.
             for (name, is_hidden) in ["po", "ww"].into_iter().zip(hidden) {
                 let mut changed = edges.to_vec();
                 let mut at = &mut changed[i];
@@ -202,12 +202,12 @@ impl Vandal<'_> {
     }
 }
 
-/// Knows by brute force which completions satisfy which checks.
+/// Brute-force knowledge of which completions satisfy which checks.
 struct Truth<'a> {
     h: &'a History,
     model: &'a Model,
     all: &'a [Completion],
-    /// The definitions of each check alone.
+    /// The definition reduced to each single check.
     checks: BTreeMap<Option<u32>, Definition>,
 }
 
@@ -276,7 +276,7 @@ fn a_damaged_certificate_is_rejected_or_is_still_a_proof() {
             }
         }
     }
-    // Each kind of damage was done, and nearly all of it was found.
+    // Each kind of damage occurred, and nearly all of it was detected.
     assert_eq!(counts.len(), 25, "{counts:?}");
     let sum = |at: usize| counts.values().map(|count| count[at]).sum::<u32>();
     assert!(sum(1) > 20 * sum(0) && counts.values().all(|count| count[1] > 20), "{counts:?}");

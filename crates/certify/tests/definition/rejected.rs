@@ -1,4 +1,4 @@
-//! Each way to be wrong, in a history and a certificate of a few lines.
+//! Each way to be wrong, with a history and a certificate of a few lines.
 
 use consistory_certify::{Flaw, Rejection, certify_definition};
 use consistory_history::{Action, HistoryBuilder};
@@ -7,7 +7,7 @@ use consistory_verdict::{Certificate, Edge, Verdict};
 
 use super::support::{definition, history, judge, op, parse, verdict};
 
-/// Has a certificate in JSON checked for a model of the catalogue, or for a definition in text.
+/// Checks a certificate in JSON for a model of the catalogue, or for a definition in text.
 fn certify(model: &str, claim: Verdict, text: &str, certificate: &str) -> Result<(), Rejection> {
     let own = match find(model) {
         Ok(model) => model.definition.clone(),
@@ -121,7 +121,8 @@ fn a_final_value_is_that_of_the_last_write() {
         violation("tso", "t0: w(x,1)?\nfinal: x=2\n", none),
         Err(Rejection::FinalValue { key: "x".into() })
     );
-    // The initial value is overwritten, so it is not the final one; what is not overwritten may be.
+    // The initial value is overwritten, so it is not the final one; a value that is not overwritten
+    // may be.
     let overwritten = |from: &str, to: &str| {
         format!(
             r#"{{"kind":"cycle","edges":[{{"from":"{from}","to":"{to}","relation":"ww"}},
@@ -156,7 +157,7 @@ fn a_bad_read_is_one() {
     );
 }
 
-/// The cycle of a store buffer that sequential consistency does not have.
+/// Returns the cycle of store buffering, which sequential consistency forbids.
 fn store_buffering(relation: &str, source: &str, check: &str) -> String {
     format!(
         r#"{{"kind":"cycle","edges":[
@@ -212,7 +213,7 @@ fn the_edges_that_are_shown_are_there() {
         violation("sc", BUFFERED, &store_buffering("po", "t1:0", r#","check":0"#)),
         Err(flawed("edges[1].because[0]", "wr", "t1:0", "t0:1"))
     );
-    // What the definition calls `poloc` is known too, unlike a name of nothing.
+    // A name `poloc` that the definition binds is known too, unlike an unbound name.
     assert_eq!(
         violation("sc", BUFFERED, &store_buffering("poloc", "init:y", r#","check":0"#)),
         Err(flawed("edges[0]", "poloc", "t0:0", "t0:1"))
@@ -229,7 +230,7 @@ fn the_edges_that_are_shown_are_there() {
         let json = format!(r#"{{"kind":"cycle","edges":[{}],"check":0}}"#, edges.join(","));
         violation("sc", BUFFERED, &json)
     };
-    // A step of the relation may be shown by several edges, but it has to be one.
+    // A step of the relation may be shown by several edges, but the relation must contain the step.
     let full = [("t0:0", "t0:1"), ("t0:1", "t1:0"), ("t1:0", "t1:1"), ("t1:1", "t0:0")];
     let long =
         [("t0:0", "t1:1"), ("t1:1", "t0:1"), ("t0:1", "t1:0"), ("t1:0", "t1:1"), ("t1:1", "t0:0")];
@@ -264,7 +265,7 @@ fn a_quantified_check_fails_for_an_operation_of_its_set() {
 
 #[test]
 fn what_is_left_open_must_not_repair_a_check() {
-    // Two writes write 1, so whether the first is read is a choice.
+    // Both writes write 1, so it is open whether the first one is read.
     let text = "t0: w(x,1)\nt1: w(x,1)\nt2: r(x,1)\n";
     let unread = |edge: &str| {
         format!(
@@ -283,7 +284,7 @@ fn what_is_left_open_must_not_repair_a_check() {
         unread("t0:0")
     );
     assert_eq!(violation(own, text, &cases), Ok(()));
-    // The same with the store order, of which the initial writes settle too little.
+    // The same with the store order, most of which the initial writes leave open.
     let next = r"with ww from store-orders let next = ww \ (ww ; ww) acyclic next | ([W] ; po)^-1";
     let cycle = |middle: &str| {
         format!(
@@ -309,7 +310,7 @@ fn what_is_left_open_must_not_repair_a_check() {
 
 #[test]
 fn a_write_that_may_come_to_count_can_repair_a_check() {
-    // t1 reads from either write; if from the unknown one, that one comes between.
+    // t1 reads from either write; if it reads from the indeterminate one, that write comes between.
     let text = "t0: w(x,1) w(y,1)? r(x,1)\nt1: w(y,1) r(y,1)\n";
     let own = r"let next = po \ (po ; po) empty [W] ; next ; [R] & loc as Adjacent";
     let pair = r#"{"kind":"cycle","check":0,"edges":[
@@ -318,7 +319,7 @@ fn a_write_that_may_come_to_count_can_repair_a_check() {
         violation(own, text, pair),
         Err(Rejection::Unsettled { part: "check".into(), check: "Adjacent".into() })
     );
-    // Whether it counts does not matter to what only looks at the two.
+    // Whether that write counts does not matter to a check of only the two operations.
     let local = r"let next = (po & loc) \ ext empty [W] ; next ; [R] & loc as Adjacent";
     assert_eq!(violation(local, text, pair), Ok(()));
 }
@@ -426,7 +427,7 @@ fn there_are_limits() {
         certify_definition(&h, sc, Verdict::Violation, &cycle),
         Err(Rejection::TooLarge { operations: 5_001, limit: 2_048 })
     );
-    // What needs no relations has no limit.
+    // Certificates that need no relations have no limit of size.
     let thin_air = Certificate::ThinAirRead { read: h.ops().next().unwrap() };
     assert_eq!(certify_definition(&h, sc, Verdict::Violation, &thin_air), Ok(()));
 }

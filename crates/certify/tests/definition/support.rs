@@ -1,4 +1,4 @@
-//! What the tests share: definitions, histories in text, and sources of many histories.
+//! Helpers of the tests: definitions, histories in text, and sources of many histories.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ impl Model {
         Model { name: name.to_owned(), definition: definition(&text), text }
     }
 
-    /// Returns the definition with one of its checks alone.
+    /// Returns the definition reduced to one of its checks.
     pub(crate) fn check(&self, at: usize) -> Definition {
         let mut next = 0;
         let lines = self.text.lines().map(|line| {
@@ -77,7 +77,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Puts included files in the place of the statements that include them, each once.
+/// Replaces each include statement by the text of the included file, once per file.
 fn flat(text: &str, included: &mut Vec<String>) -> String {
     let mut result = String::new();
     for line in text.lines() {
@@ -96,7 +96,7 @@ fn flat(text: &str, included: &mut Vec<String>) -> String {
     result
 }
 
-/// The nine models of the catalogue, by their own files.
+/// Returns the nine models of the catalogue, read from their files.
 pub(crate) fn models() -> Vec<Model> {
     let model = |model: &consistory_models::Model| Model {
         name: model.id.to_owned(),
@@ -106,8 +106,8 @@ pub(crate) fn models() -> Vec<Model> {
     catalogue().iter().map(model).collect()
 }
 
-/// Definitions of users: every operator and every kind of check, and all that a search has to be
-/// careful about.
+/// Returns definitions of users with every operator, every kind of check, and every construct that
+/// needs care in a search.
 pub(crate) fn own_models() -> Vec<Model> {
     let texts = [
         (
@@ -217,7 +217,7 @@ pub(crate) fn all_models() -> Vec<Model> {
     models().into_iter().chain(own_models()).collect()
 }
 
-/// The histories of the corpus that are about registers.
+/// Returns the histories of the corpus that are about registers.
 pub(crate) fn corpus() -> Vec<(String, History)> {
     let mut found = Vec::new();
     for folder in ["corpus/histories", "corpus/regressions"] {
@@ -235,15 +235,15 @@ pub(crate) fn corpus() -> Vec<(String, History)> {
     found
 }
 
-/// What random histories are made of.
+/// Parameters of random histories.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) sessions: usize,
     pub(crate) operations: usize,
     pub(crate) keys: usize,
-    /// How many distinct values are written to a key; 0 for a new one each time.
+    /// Number of distinct values that are written to a key; 0 for a new value each time.
     pub(crate) values: usize,
-    /// Of how many writes one is of unknown status, or failed; 0 for none.
+    /// One of how many writes is indeterminate or failed; 0 if none is.
     pub(crate) doubts: usize,
     /// Whether a final value is given for the first key.
     pub(crate) finals: bool,
@@ -262,7 +262,7 @@ pub(crate) const SHAPES: [Shape; 7] = {
     ]
 };
 
-/// Draws a history whose reads mostly read something that was written.
+/// Builds a random history most of whose reads return a value that was written.
 pub(crate) fn random_history(random: &mut Random, shape: Shape) -> String {
     let names = ["x", "y", "z"];
     let mut next = [0; 3];
@@ -306,11 +306,11 @@ pub(crate) fn random_history(random: &mut Random, shape: Shape) -> String {
 /// Calls `visit` with every history of exactly `operations` reads and writes in two sessions on
 /// keys x and y, in which the writes of a key write 1, 2, ... in the order of the text.
 pub(crate) fn every_history(operations: usize, visit: &mut dyn FnMut(&str)) {
-    // 0 and 1 write x and y; 2 to 4 read x as 0, 1, 2, and 5 to 7 read y.
+    // Code 0 writes x and 1 writes y; 2 to 4 read 0, 1 and 2 from x, and 5 to 7 from y.
     for code in 0..8usize.pow(operations as u32) {
         let chosen: Vec<usize> = (0..operations).map(|i| code >> (3 * i) & 7).collect();
         let writes = |key: usize| chosen.iter().filter(|&&c| c == key).count();
-        // The keys differ in name only, and a read finds nothing that nobody wrote.
+        // The keys differ only in name, and a read returns only values that were written.
         let key = |c: usize| if c < 2 { c } else { (c - 2) / 3 };
         let is_possible = |&c: &usize| c < 2 || (c - 2) % 3 <= writes(key(c));
         if !chosen.iter().all(is_possible) || key(chosen[0]) == 1 {

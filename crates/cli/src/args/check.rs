@@ -84,7 +84,7 @@ pub(crate) struct CheckArgs {
     /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) format: OutputFormat,
-    /// Time limit for each history and model, and for reading each history, such as 500ms, 30s, 5m.
+    /// Time limit for each history and model, such as 500ms, 30s, 5m; reading the history counts.
     /// Processor time counts; on a loaded machine the clock may show up to four times as much.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     pub(crate) budget: Duration,
@@ -193,7 +193,8 @@ impl From<EngineName> for Engine {
 pub(crate) struct ObjectArgs {
     /// Object whose calls the histories contain: register, cas-register, counter, map, kv, set,
     /// list, queue, stack, deque, priority-queue, lock, log, transactions or bank, some with a
-    /// parameter as in `register(0)`; or a path to an object file [default: the object that a line
+    /// parameter as in `register(0)`; one of them per key, as in `keyed(set)`; or a path to an
+    /// object file [default: the object that a line
     /// `# object: NAME` in the file names, or the only one that fits every call].
     #[arg(long, value_name = "OBJECT")]
     pub(crate) object: Option<String>,

@@ -2,6 +2,7 @@
 
 mod calls;
 mod check;
+mod effect;
 mod generate;
 mod litmus;
 mod make;
@@ -21,6 +22,7 @@ pub(crate) use self::calls::{DatabaseArgs, TestArgs, TestClock, TestSession, Wat
 use self::calls::{TEST_HELP, WATCH_HELP};
 use self::check::{CERTIFY_HELP, CHECK_HELP, KERNEL_HELP};
 pub(crate) use self::check::{CertifyArgs, CheckArgs, InputArgs, KernelArgs};
+pub(crate) use self::effect::refuse_ineffective;
 use self::generate::GENERATE_HELP;
 pub(crate) use self::generate::{GenerateArgs, TransactionArgs};
 pub(crate) use self::litmus::{
@@ -30,7 +32,9 @@ pub(crate) use self::litmus::{
 use self::make::MERGE_HELP;
 pub(crate) use self::make::{ConvertArgs, MergeArgs, RecordArgs, RecordCommand, RecordCpuArgs};
 use self::models::{ATLAS_HELP, CONTRAST_HELP};
-pub(crate) use self::models::{AtlasArgs, ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand};
+pub(crate) use self::models::{
+    AtlasArgs, ContrastArgs, LatticeFormat, ModelsArgs, ModelsCommand, OrderArg,
+};
 use self::protocol::{SIMULATE_HELP, VERIFY_HELP};
 pub(crate) use self::protocol::{SimulateArgs, VerifyArgs};
 use self::serve::SERVE_HELP;
@@ -152,8 +156,8 @@ pub(crate) struct PartArgs {
 /// Number of threads of a command.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JobsArgs {
-    /// Number of threads [default: one per core].
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// Number of threads, at most 1024 [default: one per core].
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 }
 

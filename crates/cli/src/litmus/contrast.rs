@@ -25,6 +25,12 @@ pub(crate) fn contrast_models(args: &LitmusContrastArgs) -> Result<u8, CliError>
             "--mapping x86 runs these models on tests of x86".to_owned(),
         ));
     }
+    if !args.include.is_empty() || args.bell.is_some() || !args.variant.is_empty() {
+        return Err(CliError::with_hint(
+            "--include, --bell and --variant have no effect here: they are for models in cat",
+            "leave them out, or name a path of a .cat file",
+        ));
+    }
     let accesses = args.bound.unwrap_or(6);
     let left = find(&args.left, args.left_style)?;
     let right = find(&args.right, args.right_style)?;

@@ -25,7 +25,7 @@ use crate::again::again;
 use crate::args::{OutcomesArgs, OutcomesFormat, OutputFormat, Style};
 use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION, report};
 use crate::limits;
-use crate::output::{Output, for_terminal, table, write_file};
+use crate::output::{Output, for_terminal, refuse_input, table, write_file};
 use crate::pages::Pages;
 use crate::part::{PartEnd, placed, run_id};
 
@@ -47,12 +47,17 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
     let models = chosen.programs.as_deref().unwrap_or_default();
     let is_json = args.format == OutcomesFormat::Json;
     let part = args.part.of(if is_json { OutputFormat::Json } else { OutputFormat::Text })?;
-    let settings = (&names, args.style, args.witness, args.budget, &paths);
+    let limits = (args.budget, args.memory.memory, args.unroll, args.condition_only, args.check);
+    let cat = (&args.include, &args.bell, &args.variant);
+    let settings = (&names, args.style, args.witness, limits, cat, &paths);
     let run_name = run_id("outcomes", &settings);
     let tests: Vec<(usize, &PathBuf)> =
         paths.iter().enumerate().filter(|(at, _)| part.is_none_or(|p| p.has(*at as u64))).collect();
     let mut output = Output::open(None)?;
     let open = |path| Pages::open(path, "Litmus tests").map(|pages| pages.counting("threads"));
+    if let Some(path) = &args.report {
+        refuse_input(path, &args.paths)?;
+    }
     let mut pages = args.report.as_deref().map(open).transpose()?;
     if let ([path], OutcomesFormat::Text) = (&paths[..], args.format) {
         let (text, code) = match run(path, &chosen, args)? {
@@ -273,6 +278,15 @@ fn run(path: &Path, chosen: &Chosen, args: &OutcomesArgs) -> Result<Done, CliErr
     };
     match (test, &chosen.programs) {
         (Some(Ok(test)), Some(models)) => {
+            if args.bell.is_some() || !args.variant.is_empty() {
+                return Err(CliError::with_hint(
+                    format!(
+                        "--bell and --variant have no effect on {}: they are for models in cat",
+                        path.display()
+                    ),
+                    "leave them out, or name a model in cat that is for such tests",
+                ));
+            }
             Ok(Done::Program(Box::new(run_program(path, test, models, args)?)))
         }
         (Some(Err(diagnostics)), _) if asks_for_programs => Err(diagnostics.into()),

@@ -251,7 +251,10 @@ impl Seen<'_> {
     fn code(&self) -> u8 {
         if self.allowed.iter().any(|(_, allowed)| self.forbidden(allowed) > 0) {
             VIOLATION
-        } else if self.allowed.iter().any(|(_, allowed)| allowed.is_err()) {
+        } else if self.histogram.runs == 0
+            || self.allowed.iter().any(|(_, allowed)| allowed.is_err())
+        {
+            // Without a run, nothing was observed.
             UNDECIDED
         } else {
             OK

@@ -6,6 +6,7 @@
 //! reported at once with the smallest part of the window that shows it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use consistory_history::{
 use consistory_transactions::{Size, Sourceless, Window};
 use consistory_verdict::ClientOrder;
 
+use super::watcher::WrongLine;
 use crate::error::CliError;
 
 /// Time limit of each level for one window.
@@ -84,6 +86,8 @@ pub(crate) struct LevelWatcher {
     judged_for: Duration,
     pub(crate) lines: u64,
     pub(crate) transactions: u64,
+    /// The lines that were not processed, since they were asked for.
+    wrong: Vec<WrongLine>,
 }
 
 impl LevelWatcher {
@@ -102,10 +106,24 @@ impl LevelWatcher {
             judged_for: Duration::ZERO,
             lines: 0,
             transactions: 0,
+            wrong: Vec::new(),
         }
     }
 
-    /// Processes a line; returns the levels that are newly violated.
+    /// Returns the wrong lines since the last call of this function.
+    pub(crate) fn wrong_lines(&mut self) -> Vec<WrongLine> {
+        std::mem::take(&mut self.wrong)
+    }
+
+    /// Keeps the reason for which a line of a source was not processed.
+    fn keep_wrong(&mut self, source: &Arc<str>, processed: Result<(), CliError>) {
+        if let Err(error) = processed {
+            self.wrong.push(WrongLine { source: Arc::clone(source), error });
+        }
+    }
+
+    /// Processes a line; returns the levels that are newly violated. Lines that are wrong are
+    /// returned by [`wrong_lines`](Self::wrong_lines).
     pub(crate) fn line(
         &mut self,
         text: &str,
@@ -120,9 +138,13 @@ impl LevelWatcher {
             serde_json::from_str(text).ok();
         match fields {
             Some(fields) if fields.contains_key("op") => {
-                self.operation(&fields, text, number, source)?;
+                let processed = self.operation(&fields, text, number, source);
+                self.keep_wrong(source, processed);
             }
-            _ => self.event(text, number, source)?,
+            _ => {
+                let processed = self.event(text, number, source);
+                self.keep_wrong(source, processed);
+            }
         }
         let is_due = self.unjudged >= (self.window.size().kept / 4).clamp(1, self.capacity / 4 + 1);
         let waited = self.judged_at.elapsed();
@@ -162,7 +184,7 @@ impl LevelWatcher {
                 open.last = number;
                 return Ok(());
             }
-            self.complete(&session)?;
+            self.complete(&session);
         }
         let is_alone = name.is_none();
         let text = format!("{}\n", text.trim_end());
@@ -170,27 +192,27 @@ impl LevelWatcher {
             OpenTransaction { name, text, source: source.clone(), first: number, last: number };
         self.open.insert(session.clone(), open);
         if is_alone {
-            self.complete(&session)?;
+            self.complete(&session);
         }
         if self.lines.is_multiple_of(MAX_OPEN_LINES) {
             let is_old = |open: &OpenTransaction| number > open.last.saturating_add(MAX_OPEN_LINES);
             let old = self.open.iter().filter(|(_, open)| is_old(open));
             for session in old.map(|(session, _)| session.clone()).collect::<Vec<_>>() {
-                self.complete(&session)?;
+                self.complete(&session);
             }
         }
         Ok(())
     }
 
     /// Moves a session's open transaction into the window.
-    fn complete(&mut self, session: &str) -> Result<(), CliError> {
-        let Some(open) = self.open.remove(session) else { return Ok(()) };
+    fn complete(&mut self, session: &str) {
+        let Some(open) = self.open.remove(session) else { return };
         let place = format!("{}:{}", open.source, open.first);
-        let histories = parse_str(&open.text, Format::Jsonl, &place).map_err(CliError::from)?;
-        for history in histories {
-            self.push(&history, &place, open.last)?;
-        }
-        Ok(())
+        let pushed = parse_str(&open.text, Format::Jsonl, &place).map_err(CliError::from);
+        let pushed = pushed.and_then(|histories| {
+            histories.iter().try_for_each(|history| self.push(history, &place, open.last))
+        });
+        self.keep_wrong(&open.source, pushed);
     }
 
     /// Processes an event of a call of `txn`, or a complete call.
@@ -202,13 +224,14 @@ impl LevelWatcher {
         let (session, returns, status) = match event {
             CallEvent::Invoke { session, method, args } => {
                 let call = RunningCall { method, args, start: now, source: source.clone() };
-                if self.running.insert(session.clone(), call).is_some() {
+                let Entry::Vacant(slot) = self.running.entry(session.clone()) else {
                     return Err(CliError::with_hint(
                         format!("{place}: {session} is still running a transaction"),
                         "a session runs one transaction at a time, and ends an indeterminate one with \
                          {\"type\":\"info\"}",
                     ));
-                }
+                };
+                slot.insert(call);
                 return Ok(());
             }
             CallEvent::Whole { session, method, args, returns, start, end } => {
@@ -273,31 +296,32 @@ impl LevelWatcher {
     }
 
     /// Records that a connection was closed: its open transactions are complete or indeterminate.
-    pub(crate) fn closed(&mut self, source: &str) -> Result<(), CliError> {
+    pub(crate) fn closed(&mut self, source: &str) {
         let open = self.open.iter().filter(|(_, open)| *open.source == *source);
         for session in open.map(|(session, _)| session.clone()).collect::<Vec<_>>() {
-            self.complete(&session)?;
+            self.complete(&session);
         }
-        self.abandon(|call| *call.source == *source)
+        self.abandon(|call| *call.source == *source);
     }
 
     /// Ends some running calls as indeterminate.
-    fn abandon(&mut self, which: impl Fn(&RunningCall) -> bool) -> Result<(), CliError> {
+    fn abandon(&mut self, which: impl Fn(&RunningCall) -> bool) {
         let all = self.running.iter().filter(|(_, call)| which(call));
         for session in all.map(|(session, _)| session.clone()).collect::<Vec<_>>() {
             let Some(call) = self.running.remove(&session) else { continue };
-            let place = call.source.to_string();
-            self.call(&session, call, (None, Status::Unknown, None), &place, self.lines)?;
+            let source = Arc::clone(&call.source);
+            let outcome = (None, Status::Unknown, None);
+            let pushed = self.call(&session, call, outcome, &source, self.lines);
+            self.keep_wrong(&source, pushed);
         }
-        Ok(())
     }
 
     /// Ends the input; returns the levels that are newly violated.
     pub(crate) fn end(&mut self) -> Result<Vec<usize>, CliError> {
         for session in self.open.keys().cloned().collect::<Vec<_>>() {
-            self.complete(&session)?;
+            self.complete(&session);
         }
-        self.abandon(|_| true)?;
+        self.abandon(|_| true);
         self.window.finish();
         self.judge(Sourceless::Kept)
     }

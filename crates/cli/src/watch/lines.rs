@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use consistory_work::spawn;
 
+use super::client::{Client, Stream, read_rest};
 use crate::args::WatchArgs;
 use crate::error::{CliError, report};
 use crate::interrupt;
@@ -23,11 +24,18 @@ use crate::reading::{self, Reading};
 
 /// An item of the input.
 pub(crate) enum Incoming {
+    /// The beginning of a connection.
+    Opened { source: Arc<str>, client: Client },
     /// A line, with its source and its number in the source.
     Line { source: Arc<str>, number: u64, text: String },
+    /// A line of a connection that is not even text, or no event.
+    Wrong { source: Arc<str>, error: CliError },
     /// The end of a connection.
     Closed { source: Arc<str> },
 }
+
+/// Checks whether a line can be an event, before it is accepted.
+pub(crate) type Precheck = fn(&str, u64, &Arc<str>) -> Result<(), CliError>;
 
 /// Interval between two reads of a growing file.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -38,10 +46,10 @@ const MAX_LINE_BYTES: u64 = 1 << 26;
 
 type Lines = Box<dyn Iterator<Item = Result<Incoming, CliError>>>;
 
-/// Opens the input that is watched.
-pub(crate) fn lines(args: &WatchArgs) -> Result<Lines, CliError> {
+/// Opens the input that is watched; `precheck` looks at the lines of connections.
+pub(crate) fn lines(args: &WatchArgs, precheck: Precheck) -> Result<Lines, CliError> {
     match (&args.listen, &args.path) {
-        (Some(address), _) => listen(address, args.until_idle),
+        (Some(address), _) => listen(address, args.until_idle, precheck),
         (None, path) if path == Path::new("-") => {
             let input = BufReader::new(Reading(io::stdin()));
             Ok(Box::new(Growing::new(input, "-".into(), None, args.until_idle)))
@@ -152,7 +160,11 @@ fn incoming(source: &Arc<str>, number: u64, bytes: Vec<u8>) -> Result<Incoming, 
 type Sender = SyncSender<Result<Incoming, CliError>>;
 
 /// Listens at `HOST:PORT`, or at the path of a Unix socket.
-fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError> {
+fn listen(
+    address: &str,
+    until_idle: Option<Duration>,
+    precheck: Precheck,
+) -> Result<Lines, CliError> {
     let (sender, receiver) = sync_channel(MAX_WAITING_LINES);
     let failed = |error| CliError::Io { what: format!("cannot listen at {address}"), error };
     // A path contains a slash, which an address does not.
@@ -166,7 +178,7 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
                 "choose another path, or remove the existing file",
             ));
         }
-        listen_unix(path, sender).map_err(failed)?;
+        listen_unix(path, sender, precheck).map_err(failed)?;
         socket = Socket::created(path).map(Arc::new);
         if let Some(socket) = &socket {
             let socket = Arc::clone(socket);
@@ -178,8 +190,7 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
         announce(&listener.local_addr().map_err(failed)?.to_string());
         spawn(move || {
             for (i, stream) in listener.incoming().flatten().enumerate() {
-                let Ok(answers) = stream.try_clone() else { continue };
-                serve(i, stream, answers, sender.clone());
+                serve(i, stream, sender.clone(), precheck);
             }
         })
         .map_err(failed)?;
@@ -188,19 +199,18 @@ fn listen(address: &str, until_idle: Option<Duration>) -> Result<Lines, CliError
 }
 
 #[cfg(unix)]
-fn listen_unix(path: &Path, sender: Sender) -> io::Result<()> {
+fn listen_unix(path: &Path, sender: Sender, precheck: Precheck) -> io::Result<()> {
     let listener = UnixListener::bind(path)?;
     spawn(move || {
         for (i, stream) in listener.incoming().flatten().enumerate() {
-            let Ok(answers) = stream.try_clone() else { continue };
-            serve(i, stream, answers, sender.clone());
+            serve(i, stream, sender.clone(), precheck);
         }
     })
     .map(drop)
 }
 
 #[cfg(not(unix))]
-fn listen_unix(_: &Path, _: Sender) -> io::Result<()> {
+fn listen_unix(_: &Path, _: Sender, _: Precheck) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -210,42 +220,67 @@ fn announce(address: &str) {
     let _ = writeln!(io::stderr(), "listening at {address}");
 }
 
-/// Reads the lines of a connection on a separate thread.
-fn serve(
-    connection: usize,
-    lines: impl Read + Send + 'static,
-    mut answers: impl Write + Send + 'static,
-    sender: Sender,
-) {
-    let started = spawn(move || {
-        let source: Arc<str> = format!("connection {connection}").into();
-        let mut connection = Growing::new(BufReader::new(lines), Arc::clone(&source), None, None);
-        let mut has_reader = true;
-        loop {
-            // A client that crashes resets its connection, or leaves a line incomplete: this ends
-            // only its own lines.
-            match connection.read() {
-                Ok(true) if connection.partial.ends_with(b"\n") => {}
-                Err(error @ CliError::Usage { .. }) => {
-                    let _ = sender.send(Err(error));
-                    return;
-                }
-                Ok(_) | Err(_) => break,
-            }
-            let line = connection.take_line();
-            let is_wrong = line.is_err();
-            if sender.send(line).is_err() || is_wrong {
-                return;
-            }
-            // A client need not wait for answers.
-            has_reader = has_reader && answers.write_all(b"ok\n").is_ok();
+/// Reads the lines of a connection on a separate thread, and answers them on another one.
+fn serve(connection: usize, stream: impl Stream, sender: Sender, precheck: Precheck) {
+    let started = stream.again().and_then(|answers| Client::start(answers)).and_then(|client| {
+        let reader = client.clone();
+        let started =
+            spawn(move || read_connection(connection, stream, &reader, &sender, precheck));
+        if started.is_err() {
+            client.end();
         }
-        let _ = sender.send(Ok(Incoming::Closed { source }));
+        started
     });
     if let Err(error) = started {
         // The client finds its connection closed before any line was processed.
         let what = format!("connection {connection} is refused: no thread can be started");
         report(&CliError::Io { what, error });
+    }
+}
+
+fn read_connection(
+    connection: usize,
+    stream: impl Stream,
+    client: &Client,
+    sender: &Sender,
+    precheck: Precheck,
+) {
+    let source: Arc<str> = format!("connection {connection}").into();
+    let opened = Incoming::Opened { source: Arc::clone(&source), client: client.clone() };
+    let mut lines = Growing::new(BufReader::new(stream), Arc::clone(&source), None, None);
+    let mut is_open = sender.send(Ok(opened)).is_ok();
+    while is_open && !client.is_rejected() {
+        // A client that crashes resets its connection, or leaves a line incomplete: this ends
+        // only its own lines.
+        let line = match lines.read() {
+            Ok(true) if lines.partial.ends_with(b"\n") => lines.take_line(),
+            Err(error @ CliError::Usage { .. }) => Err(error),
+            Ok(_) | Err(_) => break,
+        };
+        let checked = line.and_then(|line| {
+            if let Incoming::Line { source, number, text } = &line {
+                precheck(text, *number, source)?;
+            }
+            Ok(line)
+        });
+        match checked {
+            Ok(line) => {
+                is_open = sender.send(Ok(line)).is_ok();
+                client.accept();
+            }
+            Err(error) => {
+                client.reject(&error);
+                let source = Arc::clone(&source);
+                is_open = sender.send(Ok(Incoming::Wrong { source, error })).is_ok();
+            }
+        }
+    }
+    // Lines that were accepted may still be rejected, so the answers end when all are processed.
+    if !is_open || sender.send(Ok(Incoming::Closed { source })).is_err() {
+        client.end();
+    }
+    if client.is_rejected() {
+        read_rest(lines.input.get_mut());
     }
 }
 

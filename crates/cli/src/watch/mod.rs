@@ -1,6 +1,7 @@
 //! `consistory watch`: judges an object's calls or transactions online, and stops at the first call
 //! that nothing explains, or when every isolation level is violated.
 
+mod client;
 mod levels;
 mod lines;
 mod watcher;
@@ -8,16 +9,18 @@ mod watcher;
 use std::sync::Arc;
 
 use consistory::{Level, NamedObject};
+use consistory_formats::parse_event;
 use consistory_history::{Value, escaped};
 use consistory_objects::{Online, OnlineOptions};
 
 use crate::args::{OutputFormat, WatchArgs};
-use crate::error::{CliError, OK, UNDECIDED, VIOLATION};
+use crate::error::{CliError, OK, UNDECIDED, UNREADABLE, VIOLATION};
 use crate::output;
 use crate::report::quoted;
+use client::Clients;
 use levels::{LevelState, LevelWatcher};
-use lines::{Incoming, lines};
-use watcher::{Finding, Summary, Watcher};
+use lines::{Incoming, Precheck, lines};
+use watcher::{Finding, Summary, Watcher, WrongLine};
 
 /// Number of complete calls that wait for one that ends later, and number of transactions kept.
 const DEFAULT_WAITING_CALLS: usize = 1000;
@@ -35,28 +38,50 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<u8, CliError> {
     let mut watcher =
         Watcher::new(Online::new(object, options), args.window.unwrap_or(DEFAULT_WAITING_CALLS));
     let mut finding = None;
-    for incoming in lines(args)? {
-        finding = match incoming? {
-            Incoming::Line { source, number, text } => watcher.line(&text, number, &source)?,
+    let mut clients = Clients::default();
+    let precheck: Precheck = |text, number, source| {
+        parse_event(text, number, source).map(drop).map_err(|error| error.into())
+    };
+    for incoming in lines(args, precheck)? {
+        match incoming? {
+            Incoming::Opened { source, client } => clients.open(source, client),
+            Incoming::Line { source, number, text } if clients.counts(&source) => {
+                finding = watcher.line(&text, number, &source)?;
+            }
+            Incoming::Line { .. } => {}
+            Incoming::Wrong { source, error } => {
+                clients.reject(&source, error)?;
+                watcher.closed(&source)?;
+            }
             Incoming::Closed { source } => {
                 watcher.closed(&source)?;
-                None
+                clients.close(&source);
             }
-        };
+        }
+        for WrongLine { source, error } in watcher.wrong_lines() {
+            clients.reject(&source, error)?;
+            watcher.closed(&source)?;
+        }
         if finding.is_some() {
             break;
         }
     }
-    if finding.is_none() {
+    while finding.is_none() {
         finding = watcher.end()?;
+        let wrong = watcher.wrong_lines();
+        if wrong.is_empty() {
+            break;
+        }
+        wrong.into_iter().try_for_each(|line| clients.reject(&line.source, line.error))?;
     }
-    let summary = watcher.summary();
+    let summary = watcher.summary(clients.rejected);
     let text = match args.format {
         OutputFormat::Text => output::for_terminal(page(finding.as_ref(), &summary)),
         OutputFormat::Json => json(finding.as_ref(), &summary),
     };
     output::print(text)?;
     Ok(match finding {
+        Some(Finding::Undecided { .. }) | None if clients.rejected > 0 => UNREADABLE,
         None => OK,
         Some(Finding::Violation { .. }) => VIOLATION,
         Some(Finding::Undecided { .. }) => UNDECIDED,
@@ -80,35 +105,55 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
     }
     let capacity = args.window.unwrap_or(DEFAULT_KEPT_TRANSACTIONS);
     let mut watcher = LevelWatcher::new(levels, args.order.into(), capacity);
-    let show = |watcher: &LevelWatcher, found: Vec<usize>| {
+    let show = |watcher: &LevelWatcher, rejected: u64, found: Vec<usize>| {
         let states = found.into_iter().map(|i| &watcher.levels[i]);
-        let text: String = states.map(|state| level_text(state, watcher, args.format)).collect();
+        let text: String =
+            states.map(|state| level_text(state, watcher, rejected, args.format)).collect();
         output::print(match args.format {
             OutputFormat::Text => output::for_terminal(text),
             OutputFormat::Json => text,
         })
     };
-    for incoming in lines(args)? {
-        let found = match incoming? {
-            Incoming::Line { source, number, text } => watcher.line(&text, number, &source)?,
-            Incoming::Closed { source } => {
-                watcher.closed(&source)?;
-                Vec::new()
+    let mut clients = Clients::default();
+    let precheck: Precheck = |text, number, source| {
+        let is_operation = text.contains("\"op\"");
+        let parsed =
+            if is_operation { Ok(()) } else { parse_event(text, number, source).map(drop) };
+        parsed.map_err(|error| error.into())
+    };
+    for incoming in lines(args, precheck)? {
+        let mut found = Vec::new();
+        match incoming? {
+            Incoming::Opened { source, client } => clients.open(source, client),
+            Incoming::Line { source, number, text } if clients.counts(&source) => {
+                found = watcher.line(&text, number, &source)?;
             }
-        };
-        show(&watcher, found)?;
+            Incoming::Line { .. } => {}
+            Incoming::Wrong { source, error } => {
+                clients.reject(&source, error)?;
+                watcher.closed(&source);
+            }
+            Incoming::Closed { source } => {
+                watcher.closed(&source);
+                clients.close(&source);
+            }
+        }
+        reject_wrong(&mut watcher, &mut clients)?;
+        show(&watcher, clients.rejected, found)?;
         if watcher.is_over() {
             break;
         }
     }
     if !watcher.is_over() {
         let found = watcher.end()?;
-        show(&watcher, found)?;
+        reject_wrong(&mut watcher, &mut clients)?;
+        show(&watcher, clients.rejected, found)?;
     }
     let rest = (0..watcher.levels.len()).filter(|&i| watcher.levels[i].violation.is_none());
-    show(&watcher, rest.collect())?;
+    show(&watcher, clients.rejected, rest.collect())?;
     if args.format == OutputFormat::Text {
-        output::print(output::for_terminal(level_summary(&watcher, capacity)))?;
+        let text = level_summary(&watcher, capacity) + &rejected_text(clients.rejected);
+        output::print(output::for_terminal(text))?;
     }
     let unexplained = watcher.size().unexplained_reads > 0;
     let is_violated = watcher.levels.iter().any(|state| state.violation.is_some());
@@ -116,13 +161,48 @@ fn watch_levels(args: &WatchArgs) -> Result<u8, CliError> {
         |state: &LevelState| state.violation.is_none() && (unexplained || state.undecided > 0);
     Ok(match watcher.levels.iter().any(is_undecided) {
         _ if is_violated => VIOLATION,
+        _ if clients.rejected > 0 => UNREADABLE,
         true => UNDECIDED,
         false => OK,
     })
 }
 
+/// Rejects the wrong lines, whose clients' transactions that are still open become indeterminate.
+fn reject_wrong(watcher: &mut LevelWatcher, clients: &mut Clients) -> Result<(), CliError> {
+    loop {
+        let wrong = watcher.wrong_lines();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        for WrongLine { source, error } in wrong {
+            clients.reject(&source, error)?;
+            watcher.closed(&source);
+        }
+    }
+}
+
+/// Tells how many lines were rejected, if any were.
+fn rejected_text(rejected: u64) -> String {
+    match rejected {
+        0 => String::new(),
+        1 => {
+            "1 line was rejected, and its connection closed: the verdict is about the other lines\n"
+                .to_owned()
+        }
+        count => format!(
+            "{count} lines were rejected, and their connections closed: the verdict is about the \
+             other lines\n"
+        ),
+    }
+}
+
 /// Describes the state of a level.
-fn level_text(state: &LevelState, watcher: &LevelWatcher, format: OutputFormat) -> String {
+fn level_text(
+    state: &LevelState,
+    watcher: &LevelWatcher,
+    rejected: u64,
+    format: OutputFormat,
+) -> String {
     let id = state.level.id();
     let size = watcher.size();
     let unexplained = size.unexplained_reads;
@@ -160,6 +240,9 @@ fn level_text(state: &LevelState, watcher: &LevelWatcher, format: OutputFormat) 
                 "forgotten": size.forgotten,
                 "unexplained_reads": unexplained,
             });
+            if rejected > 0 {
+                line["rejected"] = rejected.into();
+            }
             match (&state.violation, reason) {
                 (Some(found), _) => {
                     line["verdict"] = "violation".into();
@@ -199,6 +282,10 @@ fn level_summary(watcher: &LevelWatcher, capacity: usize) -> String {
 
 /// Describes the finding as text.
 fn page(finding: Option<&Finding>, summary: &Summary) -> String {
+    verdict_text(finding, summary) + &rejected_text(summary.rejected)
+}
+
+fn verdict_text(finding: Option<&Finding>, summary: &Summary) -> String {
     let Summary { operations, lines, most, given_up, overdue, .. } = summary;
     let plural = |count: &u64, what: &str| match count {
         1 => format!("1 {what}"),
@@ -278,8 +365,12 @@ fn json(finding: Option<&Finding>, summary: &Summary) -> String {
             list(running.iter().map(|call| quoted(call)).collect()),
         ),
     };
-    let Summary { operations, lines, most, kept, calls, given_up, overdue } = summary;
+    let Summary { operations, lines, most, kept, calls, given_up, overdue, rejected } = summary;
+    let rejected = match rejected {
+        0 => String::new(),
+        count => format!(",\"rejected\":{count}"),
+    };
     format!(
-        "{{{found},\"operations\":{operations},\"lines\":{lines},\"configurations\":{{\"most\":{most},\"kept\":{kept}}},\"calls\":{{\"kept\":{calls},\"given_up\":{given_up},\"overdue\":{overdue}}}}}\n"
+        "{{{found},\"operations\":{operations},\"lines\":{lines},\"configurations\":{{\"most\":{most},\"kept\":{kept}}},\"calls\":{{\"kept\":{calls},\"given_up\":{given_up},\"overdue\":{overdue}}}{rejected}}}\n"
     )
 }

@@ -49,6 +49,8 @@ pub(crate) struct Summary {
     /// Number of calls given up, and number of calls whose returns were ignored.
     pub(crate) given_up: u64,
     pub(crate) overdue: u64,
+    /// Number of lines of connections that were rejected.
+    pub(crate) rejected: u64,
 }
 
 /// A call that is running.
@@ -71,8 +73,30 @@ enum Happens {
     End,
 }
 
+/// A line that is no event, or an event that does not fit those before it.
+pub(crate) struct WrongLine {
+    /// Source of the line.
+    pub(crate) source: Arc<str>,
+    /// What is wrong.
+    pub(crate) error: CliError,
+}
+
+/// Why a line was not processed.
+enum Failure {
+    Line(WrongLine),
+    /// A defect of this program.
+    Defect(CliError),
+}
+
+impl Failure {
+    fn of(source: &Arc<str>) -> impl Fn(CliError) -> Failure {
+        move |error| Failure::Line(WrongLine { source: Arc::clone(source), error })
+    }
+}
+
 /// A completely recorded call that is not judged yet.
 struct Waiting {
+    source: Arc<str>,
     session: String,
     method: String,
     args: Vec<Value>,
@@ -104,6 +128,8 @@ pub(crate) struct Watcher {
     judged: Option<i64>,
     /// Last calls that returned and are not judged yet.
     unjudged: VecDeque<Returned>,
+    /// The lines that were not processed, since they were asked for.
+    wrong: Vec<WrongLine>,
 }
 
 /// A call that returned.
@@ -129,59 +155,105 @@ impl Watcher {
             ends: VecDeque::new(),
             judged: None,
             unjudged: VecDeque::new(),
+            wrong: Vec::new(),
         }
     }
 
-    /// Processes a line. Returns the finding that ends the watch, if there is one.
+    /// Processes a line. Returns the finding that ends the watch, if there is one; a line that is
+    /// wrong changes nothing, and is returned by [`wrong_lines`](Self::wrong_lines).
     pub(crate) fn line(
         &mut self,
         text: &str,
         number: u64,
         source: &Arc<str>,
     ) -> Result<Option<Finding>, CliError> {
-        let event = parse_event(text, number, source).map_err(ReadError::Malformed)?;
+        let processed = self.process(text, number, source);
+        self.keep_wrong(processed)
+    }
+
+    /// Returns the wrong lines since the last call of this function.
+    pub(crate) fn wrong_lines(&mut self) -> Vec<WrongLine> {
+        std::mem::take(&mut self.wrong)
+    }
+
+    fn keep_wrong(
+        &mut self,
+        processed: Result<Option<Finding>, Failure>,
+    ) -> Result<Option<Finding>, CliError> {
+        match processed {
+            Ok(finding) => Ok(finding),
+            Err(Failure::Defect(error)) => Err(error),
+            Err(Failure::Line(wrong)) => {
+                self.wrong.push(wrong);
+                Ok(None)
+            }
+        }
+    }
+
+    fn process(
+        &mut self,
+        text: &str,
+        number: u64,
+        source: &Arc<str>,
+    ) -> Result<Option<Finding>, Failure> {
+        let wrong = Failure::of(source);
+        let event = parse_event(text, number, source)
+            .map_err(|error| wrong(ReadError::Malformed(error).into()))?;
         let Some(event) = event else { return Ok(None) };
         self.lines += 1;
         let is_whole = matches!(event, CallEvent::Whole { .. });
         let place = format!("{source}:{number}");
-        if *self.is_whole.get_or_insert(is_whole) != is_whole {
-            return Err(CliError::with_hint(
+        if self.is_whole.is_some_and(|known| known != is_whole) {
+            return Err(wrong(CliError::with_hint(
                 format!("{place}: events and whole calls in one stream"),
                 "give every line a \"type\", or none",
-            ));
+            )));
         }
+        let finding = self.event(event, number, source, &place)?;
+        self.is_whole = Some(is_whole);
+        Ok(finding)
+    }
+
+    fn event(
+        &mut self,
+        event: CallEvent,
+        number: u64,
+        source: &Arc<str>,
+        place: &str,
+    ) -> Result<Option<Finding>, Failure> {
+        let wrong = Failure::of(source);
         match event {
             CallEvent::Invoke { session, method, args } => {
                 if let Some((Some(running), _)) = self.sessions.get(&session) {
-                    return Err(CliError::with_hint(
+                    return Err(wrong(CliError::with_hint(
                         format!("{place}: {session} is still running {}", running.operation),
                         "a session makes one call at a time, and ends an indeterminate one with \
                          {\"type\":\"info\"}",
-                    ));
+                    )));
                 }
-                let mut running = self.invoke(&session, &method, args, &place)?;
+                let mut running = self.invoke(&session, &method, args, place).map_err(wrong)?;
                 running.source = Arc::clone(source);
                 let (slot, _) = self.sessions.entry(session).or_default();
                 *slot = Some(running);
                 Ok(None)
             }
             CallEvent::Return { session, returns } => {
-                let running = self.take_running(&session, &place)?;
-                self.complete(running, returns, number)
+                let running = self.take_running(&session, place).map_err(wrong)?;
+                self.complete(running, returns, number).map_err(Failure::Defect)
             }
             CallEvent::Fail { session } => {
-                let running = self.take_running(&session, &place)?;
-                self.online.fail(running.id).map_err(|error| broken(&place, &error))?;
+                let running = self.take_running(&session, place).map_err(wrong)?;
+                self.online.fail(running.id).map_err(|error| defect(place, &error))?;
                 Ok(None)
             }
             CallEvent::Abandon { session } => {
-                let running = self.take_running(&session, &place)?;
-                self.online.abandon(running.id).map_err(|error| broken(&place, &error))?;
+                let running = self.take_running(&session, place).map_err(wrong)?;
+                self.online.abandon(running.id).map_err(|error| defect(place, &error))?;
                 Ok(None)
             }
             CallEvent::Whole { session, method, args, returns, start, end } => {
                 if self.judged.is_some_and(|judged| start <= judged) {
-                    return Err(CliError::with_hint(
+                    return Err(wrong(CliError::with_hint(
                         format!(
                             "{place}: a call that started at {start} comes too late: all that \
                              returned up to {} is judged",
@@ -189,28 +261,31 @@ impl Watcher {
                         ),
                         "calls come in the order of their ends; for calls that last longer make \
                          --window larger, or write events with a \"type\"",
-                    ));
+                    )));
                 }
                 let id = self.lines;
                 self.due.push(Reverse((start, Happens::Start, id)));
                 self.due.extend(end.map(|end| Reverse((end, Happens::End, id))));
                 let line = number;
-                let waiting = Waiting { session, method, args, returns, end, line, running: None };
+                let (source, running) = (Arc::clone(source), None);
+                let waiting =
+                    Waiting { source, session, method, args, returns, end, line, running };
                 self.waiting.insert(id, waiting);
                 self.ends.extend(end);
                 if self.ends.len() <= self.window {
                     return Ok(None);
                 }
                 let until = self.ends.pop_front();
-                self.judge_until(until, source)
+                self.judge_until(until)
             }
         }
     }
 
-    /// Processes the end of the input.
+    /// Processes the end of the input; to be called again after wrong lines.
     pub(crate) fn end(&mut self) -> Result<Option<Finding>, CliError> {
-        let finding = self.judge_until(Some(i64::MAX), &Arc::from(""))?;
-        if finding.is_some() {
+        let judged = self.judge_until(Some(i64::MAX));
+        let finding = self.keep_wrong(judged)?;
+        if finding.is_some() || !self.wrong.is_empty() {
             return Ok(finding);
         }
         let last = self.unjudged.back().map_or(String::new(), |last| last.operation.clone());
@@ -218,7 +293,8 @@ impl Watcher {
         self.finding(found, last)
     }
 
-    pub(crate) fn summary(&self) -> Summary {
+    /// Returns the totals; `rejected` is the number of lines that were rejected.
+    pub(crate) fn summary(&self, rejected: u64) -> Summary {
         let size = self.online.size();
         Summary {
             operations: self.operations,
@@ -228,28 +304,27 @@ impl Watcher {
             calls: size.kept,
             given_up: size.given_up,
             overdue: size.overdue,
+            rejected,
         }
     }
 
     /// Judges the completely recorded events up to a time.
-    fn judge_until(
-        &mut self,
-        until: Option<i64>,
-        source: &Arc<str>,
-    ) -> Result<Option<Finding>, CliError> {
+    fn judge_until(&mut self, until: Option<i64>) -> Result<Option<Finding>, Failure> {
         let Some(until) = until else { return Ok(None) };
         while let Some(&Reverse((time, happens, id))) = self.due.peek()
             && time <= until
         {
             self.due.pop();
             let Some(mut call) = self.waiting.remove(&id) else { continue };
-            let place = format!("{source}:{}", call.line);
+            let place = format!("{}:{}", call.source, call.line);
             match happens {
                 Happens::Start => {
                     let args = std::mem::take(&mut call.args);
-                    let running = self.invoke(&call.session, &call.method, args, &place)?;
+                    let running = self
+                        .invoke(&call.session, &call.method, args, &place)
+                        .map_err(Failure::of(&call.source))?;
                     if call.end.is_none() {
-                        self.online.abandon(running.id).map_err(|error| broken(&place, &error))?;
+                        self.online.abandon(running.id).map_err(|error| defect(&place, &error))?;
                         continue;
                     }
                     call.running = Some(running);
@@ -258,7 +333,8 @@ impl Watcher {
                 Happens::End => {
                     self.judged = Some(time);
                     let Some(running) = call.running else { continue };
-                    let finding = self.complete(running, call.returns, call.line)?;
+                    let finding =
+                        self.complete(running, call.returns, call.line).map_err(Failure::Defect)?;
                     if finding.is_some() {
                         return Ok(finding);
                     }
@@ -380,6 +456,10 @@ impl Watcher {
             explained: wrong.configurations,
         }))
     }
+}
+
+fn defect(place: &str, error: &OnlineError) -> Failure {
+    Failure::Defect(broken(place, error))
 }
 
 /// Returns an error that only a defect can cause: every call that ends here was accepted before.

@@ -5,6 +5,9 @@ use consistory_spec::Family;
 
 use super::NamedObject;
 
+/// Operations converted between two questions whether to go on.
+const OPS_PER_QUESTION: u32 = 1 << 15;
+
 /// Methods of an object that consists of registers.
 struct Registers {
     /// Name of the reading method.
@@ -25,6 +28,16 @@ impl NamedObject {
     /// Returns `None` for any other history. A call that never returned gets an unknown status, and
     /// so does a read whose result was not recorded.
     pub fn as_registers(&self, history: &History) -> Option<History> {
+        self.as_registers_while(history, &mut || true)
+    }
+
+    /// Converts a history of calls as [`as_registers`](Self::as_registers) does; returns `None` as
+    /// soon as a function, which is called again and again, returns `false`.
+    pub(crate) fn as_registers_while(
+        &self,
+        history: &History,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Option<History> {
         // The object must start with the initial values of this history.
         let (None, started) = self.clone().as_calls(history).ok()? else { return None };
         let registers = started.registers()?;
@@ -38,6 +51,9 @@ impl NamedObject {
             let name = history.session_name(session);
             let own = b.session(name);
             for op in history.session_ops(session) {
+                if op.0.is_multiple_of(OPS_PER_QUESTION) && !goes_on() {
+                    return None;
+                }
                 let Action::Call(call) = history.action(op) else { return None };
                 let call = history.call(call);
                 let args: Vec<&Value> = call.args.iter().map(|&arg| history.value(arg)).collect();
@@ -83,7 +99,7 @@ impl NamedObject {
                 b.push_with(own, action, Details { status, time, ..Details::default() });
             }
         }
-        b.finish().ok()
+        b.finish_while(goes_on).ok()
     }
 
     /// Returns the registers of the object, if it consists of registers.

@@ -1,5 +1,5 @@
-//! Anyone's system: a program per session, spoken to in JSON lines, and perhaps a script that starts
-//! the nodes.
+//! A system of the user: a program per session, which exchanges JSON lines, and optionally a script
+//! that starts the nodes.
 //!
 //! ```text
 //! > {"type":"init","session":0,"node":"10.77.0.1","nodes":["10.77.0.1"],"workload":"register"}
@@ -12,8 +12,8 @@
 //! < {"id":5,"type":"info","error":"..."}                   indeterminate
 //! ```
 //!
-//! A program that does not answer in time, or ends, or writes something else, leaves its request
-//! indeterminate, and is started again.
+//! If a program does not answer in time, ends, or writes anything else, its request is
+//! indeterminate, and the program is restarted.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -33,16 +33,16 @@ use crate::system::{Client, System, request_through};
 use crate::tool;
 use crate::workloads::WorkloadKind;
 
-/// The first element that probes add to a set; sessions do not get so far.
+/// The first element that probes add to a set; sessions never reach it.
 const FIRST_PROBE: i64 = 1_000_000_000_000;
 
-/// Anyone's system.
+/// A system of the user.
 pub(crate) struct External {
     /// The client's program and its arguments.
     pub(crate) client: Vec<String>,
-    /// The script that starts nodes; without it the nodes are somebody else's business.
+    /// The script that starts nodes; `None` if the nodes are started by other means.
     pub(crate) script: Option<PathBuf>,
-    /// The names or addresses of the nodes, or only their number if a script starts them.
+    /// The names or addresses of the nodes; only their number matters if a script starts them.
     pub(crate) nodes: Vec<String>,
     pub(crate) workload: WorkloadKind,
     pub(crate) sessions: AtomicU64,
@@ -62,12 +62,13 @@ impl External {
         (0..self.homes()).map(|node| self.address(cluster, NodeId(node))).collect()
     }
 
-    /// Builds a write of the workload's own kind that no session ever reads; a queue has none.
+    /// Builds a write of the workload's own kind that sessions never read. A queue has no such
+    /// write.
     fn probe(&self) -> Request {
         let write = Action::Write(Key::PROBE, 1);
         match self.workload {
             WorkloadKind::Set => {
-                // A set may refuse an element that it has.
+                // A set may refuse an element that it contains.
                 Request::Add(FIRST_PROBE + self.probes.fetch_add(1, Ordering::Relaxed))
             }
             WorkloadKind::RwRegister | WorkloadKind::LongFork => Request::Transaction(vec![write]),
@@ -92,7 +93,7 @@ impl External {
         Some(command)
     }
 
-    /// Runs a verb that ends by itself.
+    /// Runs a verb whose command ends by itself.
     fn run_verb(
         &self,
         cluster: &Cluster,
@@ -130,7 +131,7 @@ impl System for External {
 
     fn version(&self) -> Result<String, DriveError> {
         let program = &self.client[0];
-        // A bare name is looked up when it is started.
+        // A name without a slash is looked up when the program is started.
         if program.contains('/') && !tool::is_program(program.as_ref()) {
             return Err(DriveError::Malformed(format!("`{program}` is not a program")));
         }
@@ -158,7 +159,8 @@ impl System for External {
         self.run_verb(cluster, "kill", Some(node))
     }
 
-    /// Asks the script, and then writes through every node; a queue has no write that nobody reads.
+    /// Runs the script's `ready`, and then writes through every node; a queue has no write that
+    /// sessions never read.
     fn ready(&self, cluster: &Cluster, limit: Duration) -> Result<(), DriveError> {
         let until = Instant::now() + limit;
         while let Err(error) = self.run_verb(cluster, "ready", None) {
@@ -215,7 +217,7 @@ impl System for External {
         let session = self.sessions.fetch_add(1, Ordering::Relaxed);
         let init = json!({"type": "init", "session": session, "node": self.address(cluster, node),
             "nodes": self.addresses(cluster), "workload": self.workload.name()});
-        // An interpreter may take its time to start.
+        // An interpreter may take some time to start.
         let patient = deadline.max(Instant::now() + Duration::from_secs(5));
         match client.exchange(&init, patient) {
             Ok(answer) if answer["type"] == "ok" => Ok(Box::new(client)),

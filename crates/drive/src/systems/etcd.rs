@@ -1,4 +1,4 @@
-//! etcd: three nodes that agree by Raft, spoken to through their JSON gateway.
+//! etcd: three nodes that agree by Raft, accessed through their JSON gateway.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -103,7 +103,7 @@ impl EtcdClient {
     fn post(&mut self, path: &str, body: &Value, deadline: Instant) -> Result<Value, Outcome> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            // Nothing was sent.
+            // Nothing has been sent yet.
             None => Connection::connect(self.address, deadline).map_err(Outcome::failed)?,
         };
         match connection.post(path, body, deadline) {
@@ -167,8 +167,8 @@ impl EtcdClient {
         })
     }
 
-    /// Runs steps as one of etcd's transactions. Registers that are updated are read before; the
-    /// transaction then compares their revisions, and fails if somebody else has written.
+    /// Runs steps as one transaction of etcd. Registers that are updated are read before it. The
+    /// transaction then compares their revisions, and fails if another client has written them.
     fn transaction(&mut self, steps: &[Action], deadline: Instant) -> Result<Vec<Reply>, Outcome> {
         let (mut compare, mut requests, mut before) = (Vec::new(), Vec::new(), Vec::new());
         for step in steps {
@@ -201,7 +201,7 @@ impl EtcdClient {
             outcome => outcome,
         })?;
         if answer["succeeded"] != true {
-            return Err(Outcome::failed("somebody else has written"));
+            return Err(Outcome::failed("another client wrote in the meantime"));
         }
         Ok((steps.iter().zip(before).enumerate())
             .map(|(at, (step, before))| match step {

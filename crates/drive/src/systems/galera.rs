@@ -1,4 +1,4 @@
-//! Galera: three MariaDB servers, each of which takes writes and certifies them with the others.
+//! Galera: three MariaDB servers, each of which accepts writes and certifies them with the others.
 
 use std::path::Path;
 use std::process::Command;
@@ -95,12 +95,12 @@ impl System for Galera {
 
     fn promise(&self, workload: WorkloadKind) -> String {
         let level = match self.settings.get("level") {
-            // Between nodes there is snapshot isolation at best, by its documentation.
+            // Between nodes, the documentation promises at most snapshot isolation.
             "serializable" => "repeatable-read",
             level => level,
         };
         match (workload.family(), self.settings.get("sync-wait")) {
-            // All nodes apply all writes in one order, but a read may be late.
+            // All nodes apply all writes in one order, but a read may return an older state.
             (Family::Registers, "0") => "sc".to_owned(),
             _ => mariadb::promise(level, workload),
         }
@@ -124,7 +124,7 @@ impl System for Galera {
         let first = NodeId(0);
         self.found(cluster, first)?;
         mariadb::create_tables(cluster, first, Duration::from_secs(60))?;
-        // A node joins by a copy of another one's data, and a donor serves one at a time.
+        // A joining node copies the data of another one, which serves one copy at a time.
         for node in cluster.ids().skip(1) {
             cluster.start(self.commands(cluster, node)?, node)?;
             write_through(self, cluster, node, Instant::now() + Duration::from_secs(90))?;
@@ -132,7 +132,7 @@ impl System for Galera {
         Ok(())
     }
 
-    /// Founds the cluster again on the node that has seen most.
+    /// Restarts the cluster from the node with the latest state.
     fn recover(&self, cluster: &Cluster) -> Result<(), DriveError> {
         let mut newest = (i64::MIN, NodeId(0));
         for node in cluster.ids() {

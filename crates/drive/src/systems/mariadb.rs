@@ -1,4 +1,4 @@
-//! MariaDB: one node at some isolation level.
+//! MariaDB: one node at a chosen isolation level.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -37,16 +37,16 @@ pub(crate) fn server() -> Result<PathBuf, DriveError> {
     tool::require("mariadbd", "mariadb-server")
 }
 
-/// Returns the version of the server in a few words.
+/// Returns the short version of the server.
 pub(crate) fn server_version() -> Result<String, DriveError> {
     let text = tool::version(&server()?, "--version")?;
-    // `10.11.14-MariaDB-0+deb12u2` has the package's version after that of the server.
+    // In `10.11.14-MariaDB-0+deb12u2` the package's version follows that of the server.
     let number = text.split_whitespace().skip_while(|word| *word != "Ver").nth(1);
     let number = number.and_then(|number| number.split('-').next());
     Ok(number.map_or(text.clone(), |number| format!("MariaDB {number}")))
 }
 
-/// Makes a node's folder belong to the server's user and fills it with the system's tables.
+/// Makes the server's user the owner of a node's folder, and creates the system tables in it.
 pub(crate) fn install(cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
     give(&cluster.folder(node), USER)?;
     let mut command = as_user(USER, &tool::require("mariadb-install-db", "mariadb-server")?);
@@ -62,7 +62,7 @@ pub(crate) fn install(cluster: &Cluster, node: NodeId) -> Result<(), DriveError>
     tool::run_command(&command, "").map(drop)
 }
 
-/// Returns the command of a server, without what a cluster adds.
+/// Returns the command of a server, without the options of a cluster.
 pub(crate) fn server_command(cluster: &Cluster, node: NodeId) -> Result<Command, DriveError> {
     let folder = cluster.folder(node);
     let mut command = as_user(USER, &server()?);
@@ -84,7 +84,7 @@ pub(crate) fn server_command(cluster: &Cluster, node: NodeId) -> Result<Command,
     Ok(command)
 }
 
-/// Connects to a server and chooses the isolation level.
+/// Connects to a server and sets the isolation level.
 pub(crate) fn client(
     cluster: &Cluster,
     node: NodeId,
@@ -135,7 +135,7 @@ pub(crate) fn create_tables(
     Ok(())
 }
 
-/// Returns what an isolation level promises.
+/// Returns the model that an isolation level promises.
 pub(crate) fn promise(level: &str, workload: WorkloadKind) -> String {
     match (workload.family(), level) {
         (Family::Transactions, "serializable") => "ser",

@@ -1,4 +1,4 @@
-//! PostgreSQL: one node at some isolation level, or a primary with standbys and a promotion.
+//! PostgreSQL: one node at a chosen isolation level, or a primary with standbys and a promotion.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -38,13 +38,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// How long the standby is cut off before the primary is killed.
+/// Time for which the standby is cut off before the primary is killed.
 const LAG: Duration = Duration::from_millis(700);
 
 /// PostgreSQL.
 pub(crate) struct Postgres {
     pub(crate) settings: Settings,
-    /// The node that is the primary now.
+    /// The node that is currently the primary.
     primary: AtomicUsize,
 }
 
@@ -57,7 +57,7 @@ impl Postgres {
         NodeId(self.primary.load(Ordering::SeqCst))
     }
 
-    /// Finds a program of the newest version that is installed.
+    /// Finds a program of the newest installed version.
     fn program(name: &str) -> Result<PathBuf, DriveError> {
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let newest = versions
@@ -73,7 +73,7 @@ impl Postgres {
         }
     }
 
-    /// Returns a command that does not run as root, which PostgreSQL refuses.
+    /// Returns a command that does not run as root, since PostgreSQL refuses to run as root.
     fn command(program: &str) -> Result<Command, DriveError> {
         let mut command = as_user("postgres", &Self::program(program)?);
         command.env("LC_ALL", "C");
@@ -116,7 +116,7 @@ impl Postgres {
         let (begin, default) = match self.settings.get("level") {
             "read-committed" => ("begin isolation level read committed", "read committed"),
             "repeatable-read" => ("begin isolation level repeatable read", "repeatable read"),
-            // A standby knows no level beyond repeatable read.
+            // A standby supports no level stronger than repeatable read.
             _ if node != self.primary() => {
                 ("begin isolation level repeatable read", "repeatable read")
             }
@@ -204,7 +204,7 @@ impl System for Postgres {
             cluster.start(self.commands(cluster, node)?, node)?;
         }
         if cluster.len() > 1 && self.settings.get("sync") != "off" {
-            // Waits until a standby streams, so that no commit waits forever.
+            // Set only now: without a streaming standby, commits would wait forever.
             self.query(cluster, first, "alter system set synchronous_standby_names = '*'")?;
             if self.settings.get("sync") == "apply" {
                 self.query(cluster, first, "alter system set synchronous_commit = 'remote_apply'")?;
@@ -217,13 +217,13 @@ impl System for Postgres {
     fn restart(&self, cluster: &Cluster, node: NodeId) -> Result<(), DriveError> {
         let is_standby = cluster.folder(node).join("data/standby.signal").exists();
         if node != self.primary() && !is_standby {
-            // It was the primary; its history may have ended differently.
+            // The node was the primary, and its log may have diverged.
             self.copy(cluster, node)?;
         }
         cluster.start(self.commands(cluster, node)?, node)
     }
 
-    /// Waits for a write through the primary and for an answer of every standby.
+    /// Waits until a write through the primary works and every standby answers.
     fn ready(&self, cluster: &Cluster, limit: Duration) -> Result<(), DriveError> {
         let until = Instant::now() + limit;
         write_through(self, cluster, self.primary(), until)?;
@@ -248,8 +248,8 @@ impl System for Postgres {
         if self.nodes() > 1 { &["failover"] } else { &[] }
     }
 
-    /// Cuts the next standby off for a moment, kills the primary, promotes the standby, and makes
-    /// the old primary a standby.
+    /// Cuts the next standby off briefly, kills the primary, promotes the standby, and makes the
+    /// old primary a standby.
     fn perform(&self, cluster: &Cluster, _verb: &str) -> Result<String, DriveError> {
         let old = self.primary();
         let new = NodeId((old.0 + 1) % cluster.len());

@@ -1,8 +1,8 @@
-//! Redis: a primary, two replicas and three sentinels that promote a replica if the primary is gone.
+//! Redis: a primary, two replicas, and three sentinels that promote a replica if the primary fails.
 //!
-//! A session asks the sentinel of its own node who the primary is, again and again, as client
-//! libraries do. While a primary is cut off, sessions of its node therefore still write to it, and
-//! the others to the new one.
+//! A session regularly asks the sentinel of its own node for the primary, as client libraries do.
+//! While a primary is cut off, sessions of its node therefore still write to it, and the other
+//! sessions write to the new one.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -19,7 +19,7 @@ use crate::wire::resp::{Answer, Connection};
 const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
-/// How often a session asks who the primary is.
+/// Interval at which a session asks for the primary.
 const RESOLVE_EVERY: Duration = Duration::from_millis(500);
 
 /// The settings of Redis.
@@ -105,8 +105,8 @@ impl System for Redis {
         Ok(vec![server, sentinel])
     }
 
-    /// Starts the sentinels once the replicas are in sync: they ask a primary for its replicas when
-    /// they start, and then only every ten seconds.
+    /// Starts the sentinels once the replicas are in sync: sentinels ask a primary for its replicas
+    /// when they start, and then only every ten seconds.
     fn boot(&self, cluster: &Cluster) -> Result<(), DriveError> {
         let mut sentinels = Vec::new();
         for node in cluster.ids() {
@@ -184,7 +184,8 @@ fn info(address: SocketAddr, deadline: Instant) -> std::io::Result<String> {
     Ok(connection.ask(&["INFO", "replication"])?.text().unwrap_or_default())
 }
 
-/// Checks that one primary has all other nodes as replicas, or describes what is missing.
+/// Checks that one primary has all other nodes as replicas. Returns an error that says what is
+/// missing.
 fn replication(cluster: &Cluster) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(1);
     let mut primaries = 0;
@@ -207,7 +208,8 @@ fn replication(cluster: &Cluster) -> Result<(), String> {
     if primaries == 1 { Ok(()) } else { Err(format!("there are {primaries} primaries")) }
 }
 
-/// Checks that every sentinel sees a primary and all other sentinels, or describes what is missing.
+/// Checks that every sentinel knows a primary and all other sentinels. Returns an error that says
+/// what is missing.
 fn sentinels(cluster: &Cluster) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(1);
     for node in cluster.ids() {
@@ -247,7 +249,8 @@ struct RedisClient {
 }
 
 impl RedisClient {
-    /// Connects to the primary that the sentinel names; keeps the connection if it is still that.
+    /// Connects to the primary that the sentinel names, or keeps the connection if the primary is
+    /// unchanged.
     fn resolve(&mut self, deadline: Instant) -> std::io::Result<()> {
         let mut sentinel = Connection::connect(self.sentinel, deadline)?;
         let answer = sentinel.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m"])?;
@@ -265,7 +268,7 @@ impl RedisClient {
         Ok(())
     }
 
-    /// Returns the connection for a request, or says why nothing can be sent.
+    /// Returns the connection for a request, or the reason why nothing can be sent.
     fn connection(&mut self, is_read: bool, deadline: Instant) -> Result<&mut Connection, String> {
         if is_read && self.reads_own {
             let replica = match self.replica.take() {
@@ -282,7 +285,7 @@ impl RedisClient {
             let soon = deadline.min(Instant::now() + Duration::from_millis(200));
             match self.resolve(soon) {
                 Err(error) if self.primary.is_none() => return Err(error.to_string()),
-                // Whoever cannot ask goes on with the primary that it knows.
+                // If the sentinel does not answer, the session continues with the known primary.
                 _ => self.resolved = Some(Instant::now()),
             }
         }
@@ -361,7 +364,7 @@ impl Client for RedisClient {
     }
 }
 
-/// Errors that prove that nothing was done.
+/// Errors that prove that a request had no effect.
 const REFUSALS: [&str; 10] = [
     "READONLY",
     "NOREPLICAS",
@@ -387,8 +390,8 @@ fn ask(connection: &mut Connection, words: &[&str]) -> Result<Answer, Outcome> {
     }
 }
 
-/// Runs steps by MULTI and EXEC. Registers that are updated are read before, outside of it: Redis
-/// has no transactions in which a client could compute with what it read.
+/// Runs steps by MULTI and EXEC. Registers that are updated are read before, outside of it, because
+/// a client cannot compute with values read inside a transaction of Redis.
 fn transaction(connection: &mut Connection, steps: &[Action]) -> Result<Vec<Reply>, Outcome> {
     let mut before: Vec<Option<Reply>> = Vec::new();
     let mut commands: Vec<Vec<String>> = vec![vec!["MULTI".to_owned()]];
@@ -397,7 +400,7 @@ fn transaction(connection: &mut Connection, steps: &[Action]) -> Result<Vec<Repl
         let command = match step {
             Action::Update(key, change) => {
                 let answer = ask(connection, &["GET", &key.to_string()]);
-                // Nothing has been sent that writes.
+                // No write has been sent yet.
                 let answer = answer.map_err(|_| Outcome::failed("the register cannot be read"))?;
                 read = Some(Reply::Value(number(&answer)));
                 words(&Action::Write(*key, change.apply(number(&answer))))

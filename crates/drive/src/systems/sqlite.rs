@@ -62,8 +62,8 @@ impl SqlConnection for Connection {
             found.affected = self.0.changes();
             Ok(found)
         };
-        // SQLite runs in this process: an error always means that the statement was undone, and a
-        // COMMIT that fails leaves the transaction open.
+        // SQLite runs in this process: an error always means that the statement was rolled back,
+        // and a COMMIT that fails leaves the transaction open.
         run().map_err(|error| SqlError::Rejected { is_definite: true, message: error.to_string() })
     }
 }
@@ -83,7 +83,7 @@ impl Sqlite {
             let connection = rusqlite::Connection::open_with_flags(&file, flags)?;
             connection.busy_timeout(Duration::from_secs(2))?;
             connection.pragma_update(None, "journal_mode", self.settings.get("journal"))?;
-            // No fault cuts the power, so nothing needs to reach the disk.
+            // No fault cuts the power, so data need not reach the disk.
             connection.pragma_update(None, "synchronous", "off")?;
             if self.settings.get("cache") == "uncommitted" {
                 connection.pragma_update(None, "read_uncommitted", "on")?;

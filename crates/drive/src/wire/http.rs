@@ -1,4 +1,4 @@
-//! Posting JSON over HTTP 1.1, on a connection that stays open.
+//! A client that posts JSON over HTTP 1.1 on a persistent connection.
 
 use std::io;
 use std::net::SocketAddr;

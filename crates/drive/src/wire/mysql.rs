@@ -1,4 +1,4 @@
-//! The protocol of MySQL and MariaDB: log-in without a password and queries as text.
+//! The protocol of MySQL and MariaDB: login without a password, and queries as text.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,13 +7,13 @@ use std::time::Instant;
 use super::{Stream, malformed};
 use crate::sql::{Rows, SqlConnection, SqlError};
 
-/// Protocol 4.1, secure log-in, transactions, log-in by plug-in.
+/// Capability flags: protocol 4.1, secure login, transactions, login by plug-in.
 const CAPABILITIES: u32 = 0x0000_0200 | 0x0000_8000 | 0x0000_2000 | 0x0008_0000;
 
 /// A connection to MariaDB.
 pub(crate) struct Connection {
     stream: Stream,
-    /// The number of the next packet of an exchange.
+    /// Sequence number of the next packet of an exchange.
     sequence: u8,
 }
 
@@ -37,7 +37,7 @@ impl Connection {
             match answer.first() {
                 Some(0x00) => return Ok(connection),
                 Some(0xff) => return Err(failure(&answer)),
-                // Another way of log-in is asked for; without a password the answer is empty.
+                // The server asks for another login method; without a password the answer is empty.
                 Some(0xfe) => connection.send(&[])?,
                 _ => return Err(malformed("an answer to the log-in").into()),
             }
@@ -100,7 +100,7 @@ impl SqlConnection for Connection {
     }
 }
 
-/// Reads an integer of variable length; returns it, `None` for NULL, and where the next item is.
+/// Reads an integer of variable length. Returns it (`None` for NULL) with the position after it.
 fn integer(bytes: &[u8], at: usize) -> Option<(Option<u64>, usize)> {
     let wide = |length: usize| {
         let bytes = bytes.get(at + 1..at + 1 + length)?;
@@ -134,9 +134,9 @@ fn row(packet: &[u8], columns: u64) -> Option<Vec<Option<String>>> {
     Some(row)
 }
 
-/// Errors that prove that the statement, or the transaction that was to be committed, had no
-/// effect: deadlock (also a failed certification of Galera), lock wait timeout, a node that is not
-/// ready, a server that is read-only.
+/// Errors that prove that the statement, or the transaction of the failed COMMIT, had no effect:
+/// deadlock (also a failed certification of Galera), lock wait timeout, a node that is not ready, a
+/// read-only server.
 const DEFINITE: [u16; 7] = [1213, 1205, 1047, 1290, 1836, 1792, 1062];
 
 fn failure(packet: &[u8]) -> SqlError {

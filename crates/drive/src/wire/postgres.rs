@@ -1,4 +1,4 @@
-//! PostgreSQL's protocol, version 3: trusted log-in and simple queries.
+//! PostgreSQL's protocol, version 3: trusted login and simple queries.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ impl Connection {
         Ok((head[0], self.stream.take(length)?))
     }
 
-    /// Reads messages up to the one that says that the server is ready for the next query.
+    /// Reads messages until the server is ready for the next query.
     fn until_ready(&mut self) -> Result<Rows, SqlError> {
         let mut rows = Rows::default();
         let mut error = None;
@@ -52,7 +52,8 @@ impl Connection {
                 }
                 b'E' => {
                     let failure = failure(&body);
-                    // After a fatal error the server closes the connection without a word.
+                    // After a fatal error the server closes the connection without a further
+                    // message.
                     if let SqlError::Rejected { is_definite: false, .. } = failure {
                         return Err(failure);
                     }
@@ -76,7 +77,7 @@ impl SqlConnection for Connection {
     }
 }
 
-/// Reads a row's columns as texts.
+/// Reads the columns of a row as texts.
 fn row(body: &[u8]) -> Option<Vec<Option<String>>> {
     let number = |at: usize, bytes: usize| {
         let bytes = body.get(at..at + bytes)?;
@@ -99,8 +100,8 @@ fn row(body: &[u8]) -> Option<Vec<Option<String>>> {
     Some(columns)
 }
 
-/// Reads an error. One of severity ERROR undid the statement and its transaction; a FATAL one, such
-/// as a shutdown, says nothing about a commit that was under way.
+/// Parses an error. Severity ERROR means that the statement and its transaction were rolled back.
+/// Severity FATAL, such as a shutdown, leaves open whether a running commit succeeded.
 fn failure(body: &[u8]) -> SqlError {
     let fields: Vec<(u8, String)> = (body.split(|&byte| byte == 0))
         .filter_map(|field| {
@@ -111,7 +112,7 @@ fn failure(body: &[u8]) -> SqlError {
     let field = |kind: u8| {
         fields.iter().find(|(other, _)| *other == kind).map_or("", |(_, text)| text.as_str())
     };
-    // V is the severity in English whatever the server's language.
+    // Field V is the severity in English, independent of the server's language.
     let severity = if field(b'V').is_empty() { field(b'S') } else { field(b'V') };
     let is_definite = severity == "ERROR" && field(b'C') != "40003";
     SqlError::Rejected { is_definite, message: format!("{} {}", field(b'C'), field(b'M')) }

@@ -1,4 +1,4 @@
-//! Redis's protocol: a request is a list of texts, an answer one of five kinds.
+//! Redis's protocol: a request is a list of texts, and an answer has one of five types.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Returns the text of an answer that is one, or an integer as text.
+    /// Returns the text of a text answer, or an integer as text.
     pub(crate) fn text(&self) -> Option<String> {
         match self {
             Answer::Text(text) => Some(text.clone()),

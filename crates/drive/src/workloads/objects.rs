@@ -3,7 +3,7 @@
 use super::{Program, Workload};
 use crate::request::{Action, Key, Request};
 
-/// Every session adds elements; nobody looks until the end.
+/// Every session adds elements; the set is read only at the end.
 pub(super) struct SetOfElements;
 
 impl Workload for SetOfElements {
@@ -16,7 +16,7 @@ impl Workload for SetOfElements {
     }
 }
 
-/// Half of the requests put an element in, half take one out.
+/// Half of the requests enqueue an element, half dequeue one.
 pub(super) struct Queue;
 
 impl Workload for Queue {
@@ -28,10 +28,10 @@ impl Workload for Queue {
     }
 }
 
-/// The requests of a session after which registers are replaced by new ones.
+/// Requests of a session after which its registers are replaced by new ones.
 const REQUESTS_PER_KEY: u32 = 30;
 
-/// The values that are compared and set.
+/// Number of distinct values.
 const VALUES: u32 = 5;
 
 /// Reads, writes and compare-and-set of a few values.

@@ -3,7 +3,7 @@
 use super::{Program, Workload};
 use crate::request::{Action, Key, Request};
 
-/// As many reads as writes, of a few registers that all sessions share.
+/// Reads and writes in equal numbers, on a few registers that all sessions share.
 pub(super) struct Registers {
     pub(super) keys: u32,
 }

@@ -3,10 +3,10 @@
 use super::{Program, Workload};
 use crate::request::{Action, Change, Key, Request};
 
-/// The transactions of a session after which the keys move on by one window.
+/// Transactions of a session after which the keys advance by one window.
 const TRANSACTIONS_PER_WINDOW: u32 = 30;
 
-/// Chooses one of the keys that are in use now; keys retire window by window.
+/// Chooses one of the keys in use; keys are replaced window by window.
 fn live_key(program: &mut Program, keys: u32) -> Key {
     let window = program.requests / TRANSACTIONS_PER_WINDOW;
     Key(window * keys + program.random.below(keys))
@@ -90,13 +90,13 @@ impl Workload for Bank {
     }
 }
 
-/// The keys that are read together.
+/// Number of keys that are read together.
 const GROUP: u32 = 3;
 
-/// The requests that a session spends on one group.
+/// Number of requests that a session makes on one group.
 const REQUESTS_PER_GROUP: u32 = 6;
 
-/// Each key is written once; readers ask for a group of keys at a time.
+/// Each key is written once; readers read a group of keys at a time.
 ///
 /// Two reads that see two writes in opposite orders are a long fork: allowed by parallel snapshot
 /// isolation, forbidden by snapshot isolation.
@@ -106,7 +106,8 @@ impl Workload for LongFork {
     fn next(&self, program: &mut Program) -> Request {
         let group = program.requests / REQUESTS_PER_GROUP;
         let first = group * GROUP;
-        // Each of the first sessions writes one of the keys, in the middle of its group.
+        // Each of the first sessions writes one of the keys, halfway through its requests on the
+        // group.
         let writes_now = program.requests % REQUESTS_PER_GROUP == REQUESTS_PER_GROUP / 2;
         if writes_now && program.session < GROUP {
             let key = Key(first + program.session);

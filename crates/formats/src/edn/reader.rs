@@ -8,6 +8,9 @@ use super::form::{Form, Kind, Place};
 use crate::hist::MAX_NESTING;
 use crate::parse::{Fault, Line, Sink};
 
+/// Words and brackets of a line between two checks of the budget.
+const STEPS_PER_CHECK: u32 = 1 << 15;
+
 /// Reads forms from lines.
 pub(crate) struct Reader {
     /// Open collections, outermost first; the first entry stands for the input itself.
@@ -139,9 +142,15 @@ impl Reader {
             at = self.string(line, 0, open, sink, emit);
         }
         let bytes = line.text.as_bytes();
+        let mut steps = 0_u32;
         while let Some(&byte) = bytes.get(at) {
             if self.is_single && self.count > 0 {
                 break;
+            }
+            // A line may be as long as the whole input.
+            steps += 1;
+            if steps.is_multiple_of(STEPS_PER_CHECK) && !sink.limits.goes_on() {
+                return;
             }
             at = match byte {
                 b' ' | b'\t' | b'\r' | b',' | 0x0b | 0x0c => at + 1,

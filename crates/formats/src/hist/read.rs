@@ -29,6 +29,9 @@ pub(crate) struct Hist {
     last_line: u64,
 }
 
+/// Operations of a line between two checks of the budget.
+const OPERATIONS_PER_CHECK: u32 = 1 << 15;
+
 /// Kind of the values in a line of bindings.
 #[derive(Clone, Copy)]
 enum Bindings {
@@ -188,6 +191,7 @@ impl Hist {
         sink: &mut Sink,
     ) {
         let mut open = None;
+        let mut read = 0_u32;
         loop {
             cursor.skip_spaces();
             match cursor.peek() {
@@ -225,6 +229,11 @@ impl Hist {
                     }
                 }
                 _ => {
+                    // A line may be as long as the whole input.
+                    read += 1;
+                    if read.is_multiple_of(OPERATIONS_PER_CHECK) && !sink.limits.goes_on() {
+                        return;
+                    }
                     let transaction = open.map(|(transaction, _)| transaction);
                     if let Some((action, time)) = self.quick(&mut cursor) {
                         let details = Details { time, transaction, status: Status::Ok };

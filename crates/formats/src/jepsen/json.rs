@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use super::recorder::{Event, EventType, Part, Recorder};
 use crate::document::Document;
 use crate::jsonl::{Object, list, syntax_fault, text_of, value_of};
+use crate::limits::Limits;
 use crate::parse::{Fault, Line, Parse, Sink, nearest};
 
 /// The parser of JSON events.
@@ -34,7 +35,11 @@ impl Parse for JepsenJson {
     fn end(&mut self, sink: &mut Sink) {
         let mut document = Document::new(&self.text);
         let mut recorder = Recorder::default();
-        match events(&self.text) {
+        let events = events(&self.text, &sink.limits);
+        if sink.limits.stopped().is_some() {
+            return;
+        }
+        match events {
             Ok(events) => {
                 for part in events {
                     if !sink.limits.has_time() {
@@ -49,10 +54,42 @@ impl Parse for JepsenJson {
     }
 }
 
-/// Splits a document into its events.
-fn events(text: &str) -> Result<Vec<&str>, Fault> {
+/// Events of a list between two checks of the budget.
+const EVENTS_PER_CHECK: usize = 1 << 12;
+
+/// Splits a list into its events, one by one within the limits; `None` if a limit is reached or the
+/// list is malformed.
+fn events_of_list<'a>(text: &'a str, limits: &Limits) -> Option<Vec<&'a str>> {
+    let past_space = |text: &'a str| text.trim_start_matches([' ', '\t', '\n', '\r']);
+    let mut rest = past_space(text.strip_prefix('[')?);
+    let mut found = Vec::new();
+    if let Some(end) = rest.strip_prefix(']') {
+        return past_space(end).is_empty().then_some(found);
+    }
+    loop {
+        let mut events = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        found.push(events.next()?.ok()?.get());
+        rest = past_space(&rest[events.byte_offset()..]);
+        if found.len().is_multiple_of(EVENTS_PER_CHECK) && !limits.goes_on() {
+            return None;
+        }
+        match rest.strip_prefix(',') {
+            Some(more) => rest = past_space(more),
+            None => return past_space(rest.strip_prefix(']')?).is_empty().then_some(found),
+        }
+    }
+}
+
+/// Splits a document into its events; after a limit is reached, the result has no meaning.
+fn events<'a>(text: &'a str, limits: &Limits) -> Result<Vec<&'a str>, Fault> {
     let trimmed = text.trim();
     if trimmed.starts_with('[') {
+        if let Some(events) = events_of_list(trimmed, limits) {
+            return Ok(events);
+        }
+        if limits.stopped().is_some() {
+            return Ok(Vec::new());
+        }
         if let Err(error) = serde_json::from_str::<&RawValue>(text) {
             return Err(syntax_fault(text.trim_end(), &error));
         }
@@ -61,7 +98,12 @@ fn events(text: &str) -> Result<Vec<&str>, Fault> {
     let mut found = Vec::new();
     for event in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
         match event {
-            Ok(event) => found.push(event.get()),
+            Ok(event) => {
+                found.push(event.get());
+                if found.len().is_multiple_of(EVENTS_PER_CHECK) && !limits.goes_on() {
+                    return Ok(found);
+                }
+            }
             Err(error) => return Err(syntax_fault(text.trim_end(), &error)),
         }
     }

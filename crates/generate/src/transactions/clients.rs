@@ -63,13 +63,13 @@ pub enum OperationAction {
 /// Runs a workload and records its history.
 ///
 /// # Panics
-/// If [`TransactionWorkload::validate`] refuses the workload.
+/// Panics if [`TransactionWorkload::validate`] refuses the workload.
 pub fn generate_transactions(workload: &TransactionWorkload) -> History {
     let mut builder = HistoryBuilder::new();
     for session in 0..workload.sessions {
         builder.session(&format!("t{session}"));
     }
-    // Keys get their ids as they come up: those that nothing happens to are left out.
+    // Keys get their ids at their first use; unused keys are left out.
     let mut keys: Vec<Option<KeyId>> = Vec::new();
     for transaction in stream_transactions(workload) {
         let open = builder.begin_transaction();
@@ -104,7 +104,7 @@ pub fn generate_transactions(workload: &TransactionWorkload) -> History {
 /// Runs a workload and returns its transactions one by one, in the order in which they end.
 ///
 /// # Panics
-/// If [`TransactionWorkload::validate`] refuses the workload.
+/// Panics if [`TransactionWorkload::validate`] refuses the workload.
 pub fn stream_transactions(
     workload: &TransactionWorkload,
 ) -> impl Iterator<Item = ExecutedTransaction> + use<> {
@@ -153,8 +153,8 @@ struct Clients {
     clock: i64,
     /// Number of operations executed.
     executed: u32,
-    /// Anomalies to plant, each with the number of operations after which to plant it; the next one
-    /// last.
+    /// Anomalies to plant, each with the number of operations after which to plant it, in reverse
+    /// order.
     plants: Vec<(u32, Anomaly)>,
     finished: VecDeque<ExecutedTransaction>,
 }
@@ -205,7 +205,7 @@ impl Clients {
         self.retire(client);
     }
 
-    /// Takes a client off the list once it has finished its work.
+    /// Removes a client from the list of active ones once it has finished its work.
     fn retire(&mut self, client: u32) {
         let Client { left, current, .. } = &self.clients[client as usize];
         if *left == 0 && current.is_none() {
@@ -244,7 +244,8 @@ impl Clients {
             ClientOrder::Session | ClientOrder::Realtime => client as u32,
         };
         let (&least, &greatest) = (self.workload.sizes.start(), self.workload.sizes.end());
-        // The whole range of numbers has no width that fits; it is as good as one less.
+        // The width of the whole range does not fit into the type; a width less by one is
+        // sufficient.
         let width = (greatest - least).saturating_add(1);
         let size = (least + self.random.below(width)).min(self.clients[client].left);
         self.clients[client].left -= size;
@@ -399,7 +400,7 @@ impl Clients {
         }
         let sketch = anomaly.sketch();
         let mut keys: Vec<Option<u32>> = vec![None; 4];
-        // The transactions overlap, but for those of one session: real time orders no others.
+        // All transactions overlap, except those of one session, so real time orders no others.
         let last = sketch.iter().map(Vec::len).max().unwrap_or(0) as i64;
         let from = self.clock + 1;
         for transactions in sketch {
@@ -424,7 +425,8 @@ impl Clients {
                 let status = if transaction.is_aborted { Status::Fail } else { Status::Ok };
                 self.finished.push_back(ExecutedTransaction { session, status, operations });
             }
-            // The anomaly is between what committed before it and what its sessions do next.
+            // The anomaly comes after all earlier commits and before the later transactions of its
+            // sessions.
             if self.workload.order != ClientOrder::None {
                 self.isolation.catch_up(session as usize);
             }
@@ -449,7 +451,8 @@ impl Iterator for Clients {
                     self.plants.pop();
                     continue;
                 }
-                // Only clients that run a transaction go on, until enough sessions are idle.
+                // Only clients that are running a transaction continue, until enough sessions are
+                // idle.
                 self.step_busy();
                 continue;
             }

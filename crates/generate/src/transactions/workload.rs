@@ -279,7 +279,7 @@ pub struct TransactionWorkload {
     /// Largest lag of a store: the number of transactions per session that a new one may not see;
     /// 16 by default.
     pub lag: u32,
-    /// Anomalies to plant, each at a random place and on keys of its own; none by default.
+    /// Anomalies to plant, each at a random position and on its own keys; none by default.
     pub anomalies: Vec<Anomaly>,
     /// Seed of every random choice; 0 by default.
     pub seed: u64,
@@ -309,7 +309,7 @@ impl Default for TransactionWorkload {
     }
 }
 
-/// Why a transaction workload cannot run.
+/// The reason why a transaction workload cannot run.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum TransactionWorkloadError {
     /// There is no session.

@@ -1,4 +1,4 @@
-//! CC, CCv and CM: relations as tables of all pairs, and the definitions as loops over them.
+//! CC, CCv and CM: the relations as tables of all pairs, and the definitions as loops over them.
 
 use consistory_generate::EventAction;
 
@@ -32,7 +32,7 @@ pub(crate) fn is_cm(history: &Small) -> bool {
 }
 
 struct Op {
-    /// The session; none for an initial write.
+    /// The session; `None` for an initial write.
     session: Option<usize>,
     reads: Option<(u32, u64)>,
     writes: Option<(u32, u64)>,
@@ -47,7 +47,7 @@ struct Execution {
 }
 
 impl Execution {
-    /// Relates the operations, unless a read finds a value that was never written.
+    /// Builds the relations; `None` if a read returns a value that was never written.
     fn new(history: &Small) -> Option<Self> {
         let initial = |variable| Op { session: None, reads: None, writes: Some((variable, 0)) };
         let mut ops: Vec<Op> = (0..history.variables() as u32).map(initial).collect();
@@ -75,8 +75,7 @@ impl Execution {
         (0..ops.len()).all(has_source).then_some(Self { ops, po, wr, co })
     }
 
-    /// Lists every read with the write that it reads from, in front, and with another write of
-    /// its variable, after.
+    /// Lists triples: a write, a read that reads from it, and another write of the same variable.
     fn triples(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let n = self.ops.len();
         let all = (0..n).flat_map(move |w| (0..n).map(move |r| (w, r)));
@@ -87,7 +86,7 @@ impl Execution {
         })
     }
 
-    /// Builds the happens-before relation of operation `o`, as causal memory has it.
+    /// Builds the happens-before relation of operation `o` as defined for causal memory.
     fn hb(&self, o: usize) -> Relation {
         let past = |a: usize| a == o || self.co[a][o];
         let mut hb = relation(&self.ops, |a, b| past(a) && past(b) && self.co[a][b]);
@@ -110,7 +109,7 @@ fn relation(ops: &[Op], holds: impl Fn(usize, usize) -> bool) -> Relation {
     (0..ops.len()).map(|a| (0..ops.len()).map(|b| holds(a, b)).collect()).collect()
 }
 
-/// Builds a relation transitive.
+/// Makes a relation transitive.
 fn close(relation: &mut Relation) {
     for via in 0..relation.len() {
         let row = relation[via].clone();

@@ -1,9 +1,10 @@
 //! Isolation levels by brute force, in both formulations.
 //!
 //! *Commit orders* (Biswas and Enea, OOPSLA 2019): some total order of all transactions contains
-//! what the clients bring and what the level's axiom forces. *Version orders* (Cerone and Gotsman,
-//! JACM 2018, after Adya): some total order of the writers of every key makes the level's relation
-//! acyclic. Both try every order and are for histories of a handful of transactions.
+//! the order of the clients and the pairs that the level's axiom forces. *Version orders* (Cerone
+//! and Gotsman, JACM 2018, after Adya): some total order of the writers of every key makes the
+//! level's relation acyclic. Both try every order and are for histories of a handful of
+//! transactions.
 
 use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value, ValueId};
 
@@ -11,14 +12,14 @@ use consistory_history::{Action, History, KeyId, KeyKind, OpId, Status, Value, V
 #[allow(dead_code, reason = "each test binary uses its own part")]
 pub(crate) const LEVELS: [&str; 7] = ["rc", "ra", "tcc", "pc", "psi", "si", "ser"];
 
-/// A way to decide a level.
+/// A formulation of the levels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Formulation {
     CommitOrders,
     VersionOrders,
 }
 
-/// The order that clients bring.
+/// The order of the clients' transactions that a commit order must contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     None,
@@ -55,7 +56,7 @@ impl Relation {
         Relation(self.0.iter().map(row).collect())
     }
 
-    /// Composes with a relation, or with nothing.
+    /// Returns `self ; next?`.
     fn then_maybe(&self, next: &Relation) -> Relation {
         self.union(&self.then(next))
     }
@@ -88,20 +89,20 @@ struct Txn {
     session: u32,
     place: usize,
     is_certain: bool,
-    /// Start and end, as real time has them.
+    /// Start and end in real time.
     start: Option<i64>,
     end: Option<i64>,
-    /// External reads in program order: the key and the transactions that it may read from.
+    /// External reads in program order: the key, and the transactions that the read may read from.
     reads: Vec<(KeyId, Vec<usize>)>,
     writes: Vec<KeyId>,
 }
 
-/// A history as the oracle sees it.
+/// A history in the form that the oracle uses.
 pub(crate) struct Small {
     txns: Vec<Txn>,
-    /// Pairs of writers that lists put in order.
+    /// Pairs of writers that lists order.
     listed: Vec<(usize, usize)>,
-    /// Indeterminate transactions that a list shows.
+    /// Indeterminate transactions whose writes appear in a list.
     shown: Vec<usize>,
     /// Whether some read is bad at every level.
     is_bad: bool,
@@ -226,7 +227,7 @@ impl Small {
             self.is_bad = true;
             return;
         }
-        // The transactions whose appends make up the list, each with all its appends.
+        // The transactions whose appends form the list, each with all its appends.
         let mut writers: Vec<usize> = vec![0];
         let mut rest = &list[initial.len()..others];
         while let Some(first) = rest.first() {
@@ -253,7 +254,7 @@ impl Small {
             writers.push(writer);
         }
         let last = writers[writers.len() - 1];
-        // Whatever the list does not show comes after it.
+        // Appends that the list does not show come after it.
         for (t, (status, ops)) in source.iter().enumerate().skip(1) {
             let appends = *status != Status::Fail
                 && ops.iter().any(|&op| written(history, op).is_some_and(|w| w.0 == key));
@@ -296,7 +297,7 @@ impl Small {
     }
 }
 
-/// Returns the key and value that an operation writes or appends, whatever its outcome.
+/// Returns the key and value that an operation writes or appends, for any outcome.
 fn written(history: &History, op: OpId) -> Option<(KeyId, ValueId)> {
     match history.action(op) {
         Action::Write { key, value } | Action::Append { key, value } => Some((key, value)),
@@ -305,10 +306,10 @@ fn written(history: &History, op: OpId) -> Option<(KeyId, ValueId)> {
     }
 }
 
-/// A history in which it is settled which transaction each read reads from.
+/// A history with a chosen source for each read.
 struct Case<'a> {
     small: &'a Small,
-    /// The transactions that count.
+    /// The transactions that take effect.
     counting: Vec<usize>,
     /// Per transaction, its reads: the key and the writer.
     reads: Vec<Vec<(KeyId, usize)>>,
@@ -368,7 +369,7 @@ impl<'a> Case<'a> {
         self.small.txns[t].writes.contains(&key)
     }
 
-    /// Tries every total order that contains the base relation and what lists show.
+    /// Tries every total order that contains the base relation and the order of lists.
     fn has_commit_order(&self, level: &str) -> bool {
         let before = self.base.union(&self.listed);
         self.base.is_irreflexive() && self.extend(level, &before, &mut Vec::new())

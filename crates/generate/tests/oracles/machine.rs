@@ -1,4 +1,4 @@
-//! SC, TSO and PSO: every run of the machine is tried until one gives the history.
+//! SC, TSO and PSO: tries every run of the machine until one produces the history.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(crate) fn is_pso(history: &Small) -> bool {
     some_run_gives(history, Buffers::SessionAndVariable)
 }
 
-/// What there is a store buffer for, if there are any.
+/// Store buffers of the machine: none, one per session, or one per session and variable.
 #[derive(Clone, Copy, PartialEq)]
 enum Buffers {
     None,
@@ -28,10 +28,10 @@ enum Buffers {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
-    /// How many operations each session has executed.
+    /// Number of executed operations of each session.
     done: Vec<usize>,
     memory: Vec<u64>,
-    /// For each session its buffers, one a variable, or just the first: variables and values.
+    /// Buffers of each session, as variables and values: one per variable, or only the first.
     buffers: Vec<Vec<Vec<(u32, u64)>>>,
 }
 
@@ -67,7 +67,7 @@ fn some_run_gives(history: &Small, kind: Buffers) -> bool {
     false
 }
 
-/// Returns the state after an operation, if the machine can execute it and read what it read.
+/// Returns the state after an operation, if the machine can execute it with the recorded result.
 fn execute(state: &State, session: usize, action: EventAction, kind: Buffers) -> Option<State> {
     let mut after = state.clone();
     after.done[session] += 1;

@@ -1,4 +1,4 @@
-//! Deciders for small histories that are nothing but the models' definitions, run as loops.
+//! Deciders for small histories: the definitions of the models, executed directly as loops.
 
 mod causal;
 mod machine;
@@ -11,7 +11,7 @@ use consistory_generate::{EventAction, Memory, Workload, stream};
 pub(crate) use causal::{is_cc, is_ccv, is_cm};
 pub(crate) use machine::{is_pso, is_sc, is_tso};
 
-/// What each session did, in program order.
+/// The operations of each session, in program order.
 pub(crate) struct Small {
     pub(crate) sessions: Vec<Vec<EventAction>>,
 }
@@ -25,7 +25,7 @@ impl Small {
         Self { sessions }
     }
 
-    /// Reads `w(0,1) r(1,0) | rmw(1,0,2) f`: sessions of operations on numbered variables.
+    /// Parses `w(0,1) r(1,0) | rmw(1,0,2) f`: sessions of operations on numbered variables.
     pub(crate) fn parse(text: &str) -> Self {
         let operation = |text: &str| {
             let (name, arguments) =
@@ -45,7 +45,7 @@ impl Small {
         Self { sessions: text.split('|').map(session).collect() }
     }
 
-    /// Replaces what is read, operation by operation, session by session.
+    /// Replaces the values that are read, operation by operation, session by session.
     pub(crate) fn with_reads(&self, found: &mut dyn Iterator<Item = u64>) -> Self {
         let mut sessions = self.sessions.clone();
         for action in sessions.iter_mut().flatten() {
@@ -56,7 +56,7 @@ impl Small {
         Self { sessions }
     }
 
-    /// Numbers the writes of each variable in the order of the sessions instead of execution.
+    /// Numbers the writes of each variable in the order of the sessions instead of execution order.
     pub(crate) fn renumbered(&self) -> Self {
         let mut numbers = HashMap::new();
         let mut counts = vec![0; self.variables()];
@@ -87,7 +87,7 @@ impl Small {
         Self { sessions }
     }
 
-    /// Counts the variables, up to the last that occurs.
+    /// Returns the number of variables: one more than the largest that occurs.
     fn variables(&self) -> usize {
         let variable = |action: &EventAction| match *action {
             EventAction::Read { variable, .. }

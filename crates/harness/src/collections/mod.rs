@@ -1,5 +1,5 @@
-//! Ready harnesses for popular concurrent collections, and, for comparison, for collections of the
-//! standard library behind a lock.
+//! Built-in harnesses for popular concurrent collections and, for comparison, for collections of
+//! the standard library behind a lock.
 //!
 //! ```
 //! use std::time::Duration;
@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(name("crossbeam"), None);
     }
 
-    /// Calls each method of each collection sequentially: the returns must be those of the
-    /// specification, so that an adapter is not wrong by itself.
+    /// Calls each method of each collection sequentially. The returns must be those of the
+    /// specification, which shows that the adapters are right.
     #[test]
     fn adapters_do_what_the_specifications_say_when_called_once_at_a_time() {
         for collection in catalogue() {

@@ -12,30 +12,30 @@ import java.util.Map;
 import java.util.concurrent.SynchronousQueue;
 
 /**
- * Runs client programs of the collections of java.util.concurrent, many times each, and counts
- * what came out.
+ * Runs client programs on the collections of java.util.concurrent, many times each, and counts
+ * the outcomes.
  *
  * <p>A line of standard input is a program:
  *
  * <pre>COLLECTION CLOCK ROUNDS MILLIS SEED | CALL ... | CALL ...</pre>
  *
- * Each list of calls is a thread's. CLOCK is {@code counters} or {@code plain}. It ends after ROUNDS
- * rounds, each with a new collection, or when MILLIS have passed. The answer is a line for each
- * distinct outcome, and one more:
+ * Each list of calls belongs to one thread. CLOCK is {@code counters} or {@code plain}. The program
+ * ends after ROUNDS rounds, each with a new collection, or when MILLIS have passed. The answer has
+ * one line per distinct outcome, and a last line:
  *
  * <pre>
  * o COUNT RETURN@BEFORE RETURN@BEFORE ...
  * d ROUNDS
  * </pre>
  *
- * There is a RETURN for each call, thread by thread; {@code !NAME} is an exception. BEFORE is for
- * each thread the number of its calls that had returned before this one was called, separated by
- * commas. {@code e MESSAGE} answers a line that is no program.
+ * There is a RETURN for each call, thread by thread; {@code !NAME} is an exception. BEFORE lists,
+ * separated by commas, for each thread the number of its calls that had returned before this call.
+ * {@code e MESSAGE} is the answer to a line that is not a program.
  *
- * <p>A round starts when all threads have arrived at a barrier, each then waits for a random moment.
- * Each thread has a counter of its calls that have returned, and reads those of the others before
- * each call. Counters are written with release and read with acquire: what is seen to have returned
- * has returned, and common processors need no fence for it, which would hide what is looked for.
+ * <p>A round starts when all threads have arrived at a barrier; each thread then waits for a random
+ * time. Each thread counts its returned calls, and reads the counters of the other threads before
+ * each call. Counters are written with release and read with acquire, so a call that was read as
+ * returned has returned. Common processors need no fence for this; a fence would hide the races.
  */
 public final class Clients {
     private static final VarHandle LONGS = MethodHandles.arrayElementVarHandle(long[].class);
@@ -135,7 +135,7 @@ public final class Clients {
             }
             arrived = new long[(threads + 1) * APART];
             counters = new long[(threads + 1) * APART];
-            // Where there are more threads than cores, whoever is awaited needs this one's core.
+            // If there are more threads than cores, another thread needs this thread's core.
             patience = threads <= Runtime.getRuntime().availableProcessors() ? 500 : 20;
         }
 
@@ -250,7 +250,7 @@ public final class Clients {
                     done.put(batch);
                 }
             } catch (InterruptedException stopped) {
-                // Nobody interrupts it; the process ends with its input.
+                // Worker threads are never interrupted; the process ends with its input.
             }
         }
     }

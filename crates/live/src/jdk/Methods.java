@@ -33,8 +33,8 @@ import java.util.function.Supplier;
 /**
  * The collections and their methods, by name and number of arguments.
  *
- * <p>What a method returns is null, a truth value, a number or a list of these; an entry is a list
- * of two. Where the JDK throws because there is no such element, null is returned. No method waits.
+ * <p>Methods return null, a truth value, a number or a list of these; an entry is a list of two. If
+ * the JDK throws because there is no such element, null is returned. No method blocks.
  */
 final class Methods {
     private Methods() {}
@@ -318,8 +318,8 @@ final class Methods {
     }
 
     /**
-     * A map whose conditional methods look first and act afterwards, with a pause between, so that
-     * two threads both find a key absent: the fault that this program is tested with.
+     * A deliberately wrong map for tests: its conditional methods check first and act after a pause,
+ * so two threads can both find a key absent.
      */
     static final class Broken extends AbstractMap<Object, Object>
             implements ConcurrentMap<Object, Object> {

@@ -1,4 +1,4 @@
-//! Which collections there are, and what can be called.
+//! The collections of the JDK and their methods.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use consistory_spec::{Object, find};
 /// A collection of the JDK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JdkCollection {
-    /// Its class, without the package.
+    /// Name of the class, without its package.
     pub name: &'static str,
-    /// The object that it promises to be, as `consistory_spec::find` takes it.
+    /// The object that specifies it, as `consistory_spec::find` takes it.
     pub object: &'static str,
-    /// Its methods, each with the number of its arguments.
+    /// Its methods, each with its number of arguments.
     methods: &'static [&'static str],
 }
 
-/// A method that a collection does not have, or that is not driven here.
+/// The error for a method that a collection does not have, or that is not tested here.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{collection} has no method `{method}`")]
 pub struct UnknownMethod {
-    /// The collection.
+    /// Name of the collection.
     pub collection: &'static str,
-    /// The method.
+    /// Name of the method.
     pub method: String,
-    /// The methods that there are.
+    /// Names of the methods that can be called.
     pub known: Vec<&'static str>,
 }
 
@@ -46,7 +46,7 @@ const DEQUE: &str = "addFirst/1 addLast/1 offerFirst/1 offerLast/1 pollFirst/0 p
     removeFirstOccurrence/1 removeLastOccurrence/1";
 const BLOCKING: &str = "drainTo/0";
 
-/// The collections of the JDK that can be tested, and one that is broken on purpose.
+/// The collections of the JDK that can be tested, and one that is deliberately wrong.
 pub static JDK: [JdkCollection; 13] = [
     JdkCollection { name: "ConcurrentHashMap", object: "map", methods: &[MAP, HASH_MAP] },
     JdkCollection { name: "ConcurrentSkipListMap", object: "map", methods: &[MAP, SORTED_MAP] },
@@ -72,12 +72,12 @@ pub static JDK: [JdkCollection; 13] = [
 ];
 
 impl JdkCollection {
-    /// Finds a collection by its class.
+    /// Finds a collection by the name of its class.
     pub fn named(name: &str) -> Option<&'static JdkCollection> {
         JDK.iter().find(|collection| collection.name == name)
     }
 
-    /// Returns the sequential object that the collection promises to be.
+    /// Returns the sequential specification of the collection.
     pub fn specification(&self) -> Arc<dyn Object> {
         find(self.object).expect("the object of a collection is a ready one")
     }
@@ -90,7 +90,8 @@ impl JdkCollection {
         })
     }
 
-    /// Returns the signatures of some methods, by name; of all if none is given.
+    /// Returns the signatures of the methods with the given names, or of all methods if `only` is
+    /// empty.
     pub fn signatures(&self, only: &[String]) -> Result<Vec<Signature>, UnknownMethod> {
         if let Some(method) = only.iter().find(|name| self.methods().all(|(m, _)| m != **name)) {
             let mut known: Vec<&str> = self.methods().map(|(name, _)| name).collect();
@@ -114,7 +115,7 @@ impl JdkCollection {
         Ok(self.methods().filter(|(name, _)| is_asked(name)).map(signature).collect())
     }
 
-    /// Says where the arguments for a parameter come from, where its name does not tell.
+    /// Returns the domain of a parameter if its name does not determine it.
     fn domain(&self, method: &str, parameter: &str) -> Option<Domain> {
         let int = Value::Int;
         let pair = |key, value| Value::List(vec![int(key), int(value)]);

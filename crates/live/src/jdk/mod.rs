@@ -1,12 +1,12 @@
 //! The collections of java.util.concurrent, driven through a small Java program.
 //!
-//! [`JDK`] lists the collections, each with the sequential object that it promises to be and the
-//! methods that can be called; [`Jdk`] compiles the Java program, runs it, and is a
-//! [`Runner`](consistory_harness::Runner) of client programs.
+//! [`JDK`] lists the collections, each with its sequential specification and the methods that can
+//! be called. [`Jdk`] compiles the Java program, runs it, and implements
+//! [`Runner`](consistory_harness::Runner).
 //!
-//! A method of the JDK that throws where there is no element returns `null` here, as the ready
-//! objects do; any other exception is returned by its name, which no object returns. Methods that
-//! wait are left out.
+//! If a method of the JDK throws because there is no element, the call returns `null` here, as the
+//! built-in objects do. Any other exception is returned by its name, which no object returns.
+//! Blocking methods are left out.
 
 mod collections;
 mod process;

@@ -1,7 +1,7 @@
-//! The Java program as a child process.
+//! Runs the Java program as a child process.
 //!
-//! Its sources are part of this crate. They are compiled once into a folder of the caller's, under
-//! a name that depends on them, by whatever `javac` is there.
+//! The sources of the Java program are part of this crate. `javac` compiles them once, into a
+//! folder that the caller chooses, under a name that contains their hash.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -27,47 +27,47 @@ const SOURCES: [(&str, &str); 2] = [
     ("Methods.java", include_str!("Methods.java")),
 ];
 
-/// What the names of its threads begin with; a number follows.
+/// Prefix of the names of the Java program's threads; a number follows.
 const THREAD: &str = "client-";
 
 /// The oldest Java that runs the program.
 const RELEASE: &str = "11";
 
-/// How much of what the program says on its standard error is kept.
+/// Largest number of bytes kept of the program's standard error.
 const MAX_STDERR_BYTES: u64 = 1 << 14;
 
-/// How the order of calls is observed.
+/// The way in which the order of calls is observed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clock {
-    /// By a counter of each thread, which the others read: it takes no fence and orders no calls
-    /// that were not in order.
+    /// A counter per thread, which the other threads read. It takes no fence and adds no order
+    /// between calls.
     #[default]
     Counters,
-    /// By `System.nanoTime` before and after each call.
+    /// `System.nanoTime`, read before and after each call.
     Plain,
 }
 
-/// How to run the Java program.
+/// Options of the Java program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JdkOptions {
-    /// Which collection.
+    /// The collection to test.
     pub collection: &'static JdkCollection,
-    /// The folder that compiled classes are kept in; it is made if need be.
+    /// The folder for compiled classes; created if it does not exist.
     pub classes: PathBuf,
-    /// The folder of `java` and `javac`, if not those of the search path.
+    /// The folder of `java` and `javac`; `None` for those of the search path.
     pub home: Option<PathBuf>,
-    /// How the order of calls is observed.
+    /// The way in which the order of calls is observed.
     pub clock: Clock,
-    /// How long the rounds of one program may take.
+    /// Time limit for the rounds of one program.
     pub time: Duration,
-    /// How long to wait for a program beyond its time until it is given up.
+    /// Additional time before a program that does not end is given up.
     pub patience: Duration,
-    /// Decides how long threads wait before they start.
+    /// Seed of the threads' waits before they start.
     pub seed: u64,
 }
 
 impl JdkOptions {
-    /// Returns the usual options.
+    /// Returns the default options.
     pub fn new(collection: &'static JdkCollection, classes: PathBuf) -> Self {
         JdkOptions {
             collection,
@@ -81,7 +81,7 @@ impl JdkOptions {
     }
 }
 
-/// Why a collection of the JDK cannot be run.
+/// The reason why a collection of the JDK cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum JdkError {
     /// There is no such command.
@@ -93,43 +93,43 @@ pub enum JdkError {
     /// The compiler does not accept the program.
     #[error("`javac` failed:\n{output}")]
     Compilation {
-        /// What it says.
+        /// The output of the compiler.
         output: String,
     },
     /// The program ended by itself.
     #[error("the Java program ended ({status}){}", said(.output))]
     Died {
-        /// How it ended.
+        /// The exit status.
         status: String,
-        /// What it said.
+        /// The output on standard error.
         output: String,
     },
-    /// A program does not come to an end.
-    #[error("a call does not return, after {} s of running\n{program}", .after.as_secs())]
+    /// A program does not end.
+    #[error("a call has not returned after {} s, in this program:\n{program}", .after.as_secs())]
     Stuck {
         /// The program.
         program: Program,
-        /// How long it was waited for.
+        /// Time for which the program has run.
         after: Duration,
     },
-    /// The Java program does not take a program.
-    #[error("the Java program refuses a program: {message}")]
+    /// The Java program does not accept a client program.
+    #[error("the Java program rejected a client program: {message}")]
     Refused {
-        /// What it says.
+        /// The answer of the Java program.
         message: String,
     },
-    /// The Java program says what it never should.
+    /// The Java program sent an answer that the protocol does not allow.
     #[error("the Java program answers `{line}`")]
     Garbled {
-        /// What it says.
+        /// The answer.
         line: String,
     },
     /// A file or a pipe failed.
     #[error("{what}: {error}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -146,7 +146,7 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> JdkError {
     |error| JdkError::Io { what, error }
 }
 
-/// The Java program, running; it ends with this value.
+/// A running Java program; dropping the value ends it.
 #[derive(Debug)]
 pub struct Jdk {
     options: JdkOptions,
@@ -155,16 +155,17 @@ pub struct Jdk {
     lines: Receiver<io::Result<String>>,
     complaints: Arc<Mutex<String>>,
     programs: u64,
-    /// How many of its threads are kept on cores.
+    /// Number of its threads that are pinned to cores.
     pinned: usize,
 }
 
 impl Jdk {
-    /// Compiles the Java program if need be, and starts it.
+    /// Compiles the Java program if necessary, and starts it.
     pub fn start(options: JdkOptions) -> Result<Jdk, JdkError> {
         let classes = compile(&options)?;
         let mut child = command(&options, "java")
-            // Rounds are short-lived garbage, and other threads of the machine would interfere.
+            // Rounds leave only short-lived garbage, and threads of a parallel collector would
+            // interfere.
             .args(["-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-cp"])
             .arg(&classes)
             .arg("Clients")
@@ -189,26 +190,26 @@ impl Jdk {
         let collecting = spawn(move || {
             let mut errors = BufReader::new(errors);
             let mut text = Vec::new();
-            // What cannot be read says no more than what was.
+            // Text that cannot be read is left out.
             let _ = errors.by_ref().take(MAX_STDERR_BYTES).read_to_end(&mut text);
             if let Ok(mut kept) = kept.lock() {
                 kept.push_str(&String::from_utf8_lossy(&text));
             }
             let _ = io::copy(&mut errors, &mut io::sink());
         });
-        // Dropped, it ends the program that was started.
+        // If starting fails, dropping `jdk` ends the child process.
         let jdk = Jdk { options, child, input, lines, complaints, programs: 0, pinned: 0 };
         listening.and(collecting).map_err(spawning("a thread"))?;
         Ok(jdk)
     }
 
-    /// Says why no more answers come.
+    /// Returns the error for a program that sends no more answers.
     fn died(&mut self) -> JdkError {
         let status = self
             .child
             .wait()
             .map_or("with an unknown status".to_owned(), |status| status.to_string());
-        // Its complaints end when it does; they may be a moment late.
+        // The end of its standard error may arrive a moment later.
         for _ in 0..50 {
             if self.complaints.lock().is_ok_and(|complaints| !complaints.is_empty()) {
                 break;
@@ -250,9 +251,9 @@ impl Runner for Jdk {
             match answer(&line, program) {
                 Some(Answer::Outcome(outcome, count)) => outcomes.push((outcome, count)),
                 Some(Answer::Done) => {
-                    // Its threads are there when they are first needed. Two on one core would
-                    // take turns and never meet; where there are more threads than cores, the
-                    // system knows better who should have one.
+                    // The threads exist from their first use on. Two threads on one core would take
+                    // turns and never overlap; if there are more threads than cores, scheduling is
+                    // left to the system.
                     let threads = program.threads.len();
                     if threads > self.pinned && threads <= consistory_harness::cores().len() {
                         pin_named(self.child.id(), THREAD);
@@ -269,7 +270,7 @@ impl Runner for Jdk {
 
 impl Drop for Jdk {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -292,8 +293,8 @@ fn spawning(name: &str) -> impl FnOnce(io::Error) -> JdkError {
 
 /// Returns the folder of the compiled program.
 ///
-/// It is compiled beside its place and moved there, so that what is found there is complete, and
-/// several that compile at once do no harm.
+/// The program is compiled in a temporary folder, which is then renamed. So the final folder is
+/// always complete, and several processes may compile at the same time.
 fn compile(options: &JdkOptions) -> Result<PathBuf, JdkError> {
     let mut hasher = DefaultHasher::new();
     (SOURCES, RELEASE).hash(&mut hasher);
@@ -306,12 +307,12 @@ fn compile(options: &JdkOptions) -> Result<PathBuf, JdkError> {
     let partial = options.classes.join(format!("partial-{}-{number}", std::process::id()));
     let result = compile_into(options, &partial).and_then(|()| {
         match fs::rename(&partial, &place) {
-            // Another was faster.
+            // Another process was faster.
             Err(_) if place.is_dir() => Ok(()),
             moved => moved.map_err(failed(format!("cannot create {}", place.display()))),
         }
     });
-    // It is gone already if it was moved.
+    // The folder does not exist any more if it was renamed.
     let _ = fs::remove_dir_all(&partial);
     result.map(|()| place)
 }

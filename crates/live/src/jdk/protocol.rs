@@ -1,4 +1,4 @@
-//! What is said to the Java program, and what it answers; `Clients.java` describes both.
+//! The messages to and from the Java program; `Clients.java` describes the protocol.
 
 use std::fmt::Write;
 
@@ -8,15 +8,15 @@ use consistory_history::Value;
 /// A line of an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
-    /// An outcome and how often it was seen.
+    /// An outcome and the number of runs in which it occurred.
     Outcome(Outcome, u64),
     /// There are no more outcomes.
     Done,
-    /// It was not a program.
+    /// The Java program did not accept the client program.
     Refused(String),
 }
 
-/// Writes the lists of calls of a program.
+/// Formats the threads of a program as lists of calls.
 pub(super) fn threads(program: &Program) -> String {
     let mut text = String::new();
     for calls in &program.threads {
@@ -29,7 +29,7 @@ pub(super) fn threads(program: &Program) -> String {
     text
 }
 
-/// Reads a line; `None` if it is not one that the program writes.
+/// Parses a line; `None` if the protocol has no such line.
 pub(super) fn answer(line: &str, program: &Program) -> Option<Answer> {
     let (kind, rest) = line.split_once(' ')?;
     match kind {
@@ -56,14 +56,14 @@ pub(super) fn answer(line: &str, program: &Program) -> Option<Answer> {
     words.next().is_none().then(|| Answer::Outcome(Outcome::from_counters(returns, &seen), count))
 }
 
-/// Reads a value.
+/// Parses a value.
 fn read(text: &str) -> Option<Value> {
     let mut rest = text;
     let value = value(&mut rest, 0)?;
     rest.is_empty().then_some(value)
 }
 
-/// How deep lists are: a list of entries, which are lists.
+/// Largest nesting depth of lists: a list of entries, which are lists.
 const MAX_LIST_DEPTH: usize = 2;
 
 fn value(rest: &mut &str, depth: usize) -> Option<Value> {

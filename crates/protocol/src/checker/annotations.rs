@@ -1,18 +1,22 @@
-//! The edge annotation constraints of section 3.1, symbol by symbol.
-//! How each constraint is checked, given that an edge can be added only while both of its ends have
-//! an ID:
-//! 2. Program order goes from each operation to the next of its processor in the trace. Both are
+//! The edge annotation constraints of section 3.1, checked symbol by symbol.
+//!
+//! An edge can be added only while both of its ends have an ID. Hence the constraints are checked
+//! as follows:
+//!
+//! 2. Program order goes from each operation to the next one of its processor in the trace. Both are
 //!    known when the later one enters; the edge is due until one of them loses its last ID.
-//! 3. A store has at most one ST order edge in and one out. In an acyclic graph these make paths,
-//!    and there is one path exactly if one store of the block has no edge in and one has none out.
+//! 3. A store has at most one ST order edge into it and one out of it. In an acyclic graph these edges
+//!    form paths. There is a single path exactly if only one store of the block has no edge into it
+//!    and only one has no edge out of it.
 //! 4. A load of a stored value has one inheritance edge, from a store of that value.
-//! 5. Let k follow the store i in the ST order. Of a processor's loads that inherit from i, each is
-//!    either the last, or has program order to the last; and the last has no other load after it,
-//!    so it needs a forced edge to k itself. The constraint is hence that the *last* one has it.
-//!    Which load is the last is known only when i can get no more inheritance edges, and k may come
-//!    late too: a load that has lost its IDs by then is deferred, kept for the forced edges that it
-//!    has. For each store that has an ID and each processor there is at most one such load. Loads
-//!    of the initial value alike, with the first store of the block for k.
+//! 5. Let k follow the store i in the ST order. Consider the loads of one processor that inherit from
+//!    i. Every one except the last has a program order path to the last. No later load follows the
+//!    last one, so the last one needs a forced edge to k itself. Hence the constraint is that the
+//!    *last* load has a forced edge to k. Which load is the last is known only when i can get no more
+//!    inheritance edges, and k may also come late. A load that has lost its IDs by then is deferred:
+//!    it is kept for its forced edges. For each store that has an ID and each processor there is at
+//!    most one such load. The same holds for loads of the initial value, with the first store of the
+//!    block as k.
 
 use std::collections::BTreeMap;
 
@@ -20,63 +24,63 @@ use crate::checker::Reason;
 use crate::checker::contraction::{ActiveGraph, Slot, Slots};
 use crate::descriptor::{Annotations, Block, Label, Processor};
 
-/// What is known of a node besides its place in the order.
+/// State of a node besides its position in the order.
 #[derive(Clone, Debug)]
 struct Entry {
-    /// Nodes are numbered as they enter; only the order of the numbers means something.
+    /// Number of the node by entry; only the order of these numbers matters.
     entered: u64,
     label: Label,
-    /// The operation before it in its program, while the edge from there is due.
+    /// The previous operation of its processor, while the program order edge from it is due.
     due_from: Option<Slot>,
-    /// The operation after it in its program, while the edge to there is due.
+    /// The next operation of its processor, while the program order edge to it is due.
     due_to: Option<Slot>,
-    /// For a store: whether an ST order edge goes into it, and from where.
+    /// For a store: the start of the ST order edge into it.
     predecessor: Neighbour,
-    /// For a store: whether an ST order edge goes out of it, and to where.
+    /// For a store: the end of the ST order edge out of it.
     successor: Neighbour,
     /// For a store: the last load of each processor that inherits from it and is not settled.
     readers: BTreeMap<Processor, Slot>,
-    /// For a load: whether an inheritance edge goes into it, and from where.
+    /// For a load: the start of the inheritance edge into it.
     source: Neighbour,
     /// For a load: the stores to which it has a forced edge.
     forced: Slots,
-    /// For a load: the stores whose successor is gone, but had a forced edge from here.
+    /// For a load: the stores whose successor is gone but had a forced edge from this load.
     settled: Slots,
-    /// For a load whose source is gone: the store to which it must get a forced edge.
+    /// For a load whose source is gone: the store to which it still needs a forced edge.
     needs: Option<Slot>,
 }
 
-/// The other end of an edge.
+/// Other end of an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Neighbour {
     /// There is no edge yet.
     #[default]
     None,
-    /// There is one.
+    /// There is an edge, and its other end has an ID.
     Known(Slot),
-    /// There is one, and the node at its other end has no ID any more.
+    /// There is an edge, and its other end has no ID any more.
     Gone,
 }
 
-/// The last operation of a processor.
+/// Last operation of a processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Last {
     Active(Slot),
     Gone,
 }
 
-/// What is known of a block besides its nodes.
+/// State of a block besides its nodes.
 #[derive(Clone, Debug, Default)]
 struct BlockEntry {
-    /// A store without an ST order edge into it has lost its IDs: it is the first.
+    /// Whether a store without an ST order edge into it has lost its IDs, so that it is the first.
     first_gone: bool,
-    /// A store without an ST order edge out of it has lost its IDs: it is the last.
+    /// Whether a store without an ST order edge out of it has lost its IDs, so that it is the last.
     last_gone: bool,
-    /// The last load of the initial value of each processor, while the first store is not known.
+    /// Last load of the initial value by each processor, until the first store is known.
     readers: BTreeMap<Processor, Slot>,
 }
 
-/// All that the constraints need to know.
+/// The state that the constraints require.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ledger {
     entries: BTreeMap<Slot, Entry>,
@@ -102,7 +106,7 @@ impl Ledger {
         slots
     }
 
-    /// Takes in a new node.
+    /// Adds a new node.
     pub(super) fn enter(&mut self, slot: Slot, label: Label) -> Result<(), Reason> {
         let due_from = match self.last.insert(label.processor(), Last::Active(slot)) {
             None => None,
@@ -137,7 +141,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes in the annotations of an edge.
+    /// Adds the annotations of an edge.
     pub(super) fn annotate(
         &mut self,
         graph: &ActiveGraph,
@@ -154,7 +158,7 @@ impl Ledger {
         if annotations.has(Annotations::INH) {
             self.inheritance(from, to)?;
         }
-        // Of the forced edges only those count that a constraint may ask for.
+        // Only forced edges that a constraint may require matter.
         let counts = !self.label(from).is_store() && self.label(to).is_store();
         if annotations.has(Annotations::FORCED) && counts {
             let entry = self.entry(from);
@@ -184,7 +188,8 @@ impl Ledger {
         })
     }
 
-    /// Checks whether no other operation of their processor that is kept lies between two.
+    /// Checks whether `to` is the next operation after `from` among the kept operations of their
+    /// processor.
     fn is_next(&self, from: Slot, to: Slot) -> bool {
         let (from, to) = (&self.entries[&from], &self.entries[&to]);
         let processor = from.label.processor();
@@ -237,7 +242,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Closes the account of a node that has lost its last ID.
+    /// Checks the constraints of a node that has lost its last ID, and drops the node if possible.
     pub(super) fn retire(&mut self, graph: &mut ActiveGraph, slot: Slot) -> Result<(), Reason> {
         let entry = &self.entries[&slot];
         let label = entry.label;
@@ -297,7 +302,7 @@ impl Ledger {
         if let Some(reader) = unsettled {
             return Err(Reason::NoForcedEdge { label: self.label(reader) });
         }
-        // Loads that inherit from this store can no longer be followed by others that do.
+        // No further load can inherit from this store.
         let block = self.blocks.get_mut(&label.block()).expect("it has a store");
         match successor {
             Neighbour::None if block.last_gone => return Err(Reason::SecondLast { label }),
@@ -332,8 +337,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Checks whether a store's last reader of a processor has no forced edge to the store's successor,
-    /// which is gone, and no later load that has one can take its place.
+    /// Checks whether a store's last reader on a processor has no forced edge to the store's
+    /// successor, which is gone, and no later load with such an edge can replace it.
     fn is_hopeless(&self, store: Slot, reader: Slot) -> bool {
         let Entry { entered, label, settled, .. } = &self.entries[&reader];
         let replaces = |other: &Entry| {
@@ -345,7 +350,7 @@ impl Ledger {
         !settled.has(store) && !self.entries.values().any(replaces)
     }
 
-    /// Forgets the deferred loads that nothing depends on any more.
+    /// Drops the deferred loads on which nothing depends any more.
     pub(super) fn sweep(&mut self, graph: &mut ActiveGraph) {
         let mut deferred = std::mem::take(&mut self.deferred);
         deferred.retain(|&slot| {
@@ -358,7 +363,7 @@ impl Ledger {
         self.deferred = deferred;
     }
 
-    /// Checks whether a load without an ID can still make a difference.
+    /// Checks whether a load without an ID can still affect the verdict.
     fn is_open(&self, graph: &ActiveGraph, slot: Slot) -> bool {
         let Entry { entered, label, source, forced, settled, .. } = &self.entries[&slot];
         let processor = label.processor();
@@ -375,7 +380,7 @@ impl Ledger {
             Neighbour::Known(successor) => forced.has(successor),
             Neighbour::Gone => settled.has(from),
         };
-        // An earlier load that may yet inherit from the same store leans on this one.
+        // An earlier load that may yet inherit from the same store relies on this one.
         let leaning = || {
             self.entries.iter().any(|(&earlier, entry)| {
                 entry.entered < *entered
@@ -405,7 +410,7 @@ impl Ledger {
         self.entries.get_mut(&slot).expect("a slot that is pointed to holds a node")
     }
 
-    /// Appends all that matters as bytes: nodes by the order in which they entered.
+    /// Appends the relevant state as bytes, with nodes in the order in which they entered.
     pub(super) fn encode(&self, graph: &ActiveGraph, out: &mut Vec<u8>) {
         let order = self.in_order();
         let place = |slot: Slot| order.iter().position(|&s| s == slot).expect("it is kept") as u32;
@@ -464,7 +469,7 @@ impl Ledger {
     }
 }
 
-/// Appends a number, seven bits a byte.
+/// Appends a number, seven bits per byte.
 fn number(out: &mut Vec<u8>, mut number: u32) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -473,7 +478,7 @@ fn number(out: &mut Vec<u8>, mut number: u32) {
     out.push(number as u8);
 }
 
-/// Appends bits, eight a byte.
+/// Appends bits, eight per byte.
 fn bits(out: &mut Vec<u8>, bits: impl Iterator<Item = bool>) {
     let mut byte = 0;
     let mut used = 0;

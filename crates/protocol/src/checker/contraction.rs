@@ -1,4 +1,5 @@
-//! The cycle checker of Lemma 3.3: which nodes still have an ID, and how they are ordered.
+//! The cycle checker of Lemma 3.3: the nodes that still have an ID, and their order.
+//!
 //! The paper removes a node that has lost its last ID and connects each of its predecessors to each
 //! of its successors. Here the order is transitively closed, so a node is removed by deleting its
 //! row and column, and two prefixes that order the remaining nodes in the same way reach the same
@@ -9,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::descriptor::Id;
 
-/// A place for a node; it is used again when the node is forgotten.
+/// Index of a node, which is reused after the node is dropped.
 pub(super) type Slot = usize;
 
 /// A set of slots.
@@ -44,20 +45,20 @@ impl Slots {
     }
 }
 
-/// The nodes that have an ID, and the order that the edges so far put them in.
+/// The nodes that have an ID, and their order under the edges so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ActiveGraph {
     named: FxHashMap<Id, Slot>,
-    /// How many IDs each slot's node has.
+    /// Number of IDs of each slot's node.
     ids: Vec<u32>,
-    /// What comes after each slot's node.
+    /// Successors of each slot's node.
     after: Vec<Slots>,
-    /// Slots that nobody uses.
+    /// Unused slots.
     free: Vec<Slot>,
 }
 
 impl ActiveGraph {
-    /// Returns the node that has an ID.
+    /// Returns the node with a given ID.
     pub(super) fn find(&self, id: Id) -> Option<Slot> {
         self.named.get(&id).copied()
     }
@@ -66,9 +67,10 @@ impl ActiveGraph {
         self.ids[slot] > 0
     }
 
-    /// Takes an ID from its node, and gives the node back if that was its last.
+    /// Removes an ID from its node, and returns the node if that was its last ID.
     ///
-    /// The node is then out of the order, but keeps its slot until it is [released](Self::release).
+    /// The node is then removed from the order, but keeps its slot until it is
+    /// [released](Self::release).
     pub(super) fn take(&mut self, id: Id) -> Option<Slot> {
         let slot = self.named.remove(&id)?;
         self.ids[slot] -= 1;
@@ -82,13 +84,13 @@ impl ActiveGraph {
         Some(slot)
     }
 
-    /// Returns an ID that nobody has to a node.
+    /// Assigns an unused ID to a node.
     pub(super) fn give(&mut self, slot: Slot, id: Id) {
         self.named.insert(id, slot);
         self.ids[slot] += 1;
     }
 
-    /// Finds a slot for a new node.
+    /// Returns a slot for a new node.
     pub(super) fn reserve(&mut self) -> Slot {
         self.free.pop().unwrap_or_else(|| {
             self.ids.push(0);
@@ -97,13 +99,13 @@ impl ActiveGraph {
         })
     }
 
-    /// Lets a slot be used again; its node has no ID.
+    /// Makes a slot available again; its node must have no ID.
     pub(super) fn release(&mut self, slot: Slot) {
         debug_assert!(!self.is_active(slot));
         self.free.push(slot);
     }
 
-    /// Orders two nodes, unless they are ordered the other way; says whether that went well.
+    /// Orders two nodes, unless they are ordered the other way; returns whether this succeeded.
     pub(super) fn order(&mut self, from: Slot, to: Slot) -> bool {
         if from == to || self.after[to].has(from) {
             return false;

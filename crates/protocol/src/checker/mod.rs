@@ -2,21 +2,24 @@
 //! graphs.
 //!
 //! Condon and Hu (2001, section 3.4). A constraint graph that is acyclic proves that its trace has
-//! a serial reordering (Lemma 3.1), so a protocol all of whose runs can be described to this checker
-//! without a rejection is sequentially consistent. The checker knows neither the protocol nor the
-//! producer of the descriptor. It keeps only the nodes that have an ID and the few loads whose
-//! forced edge is still missing, so its memory depends on the number of IDs, not on the length of
-//! the stream.
+//! a serial reordering (Lemma 3.1), so a protocol all of whose runs can be described to this
+//! checker without a rejection is sequentially consistent. The checker knows neither the protocol
+//! nor the producer of the descriptor. It keeps only the nodes that have an ID and the few loads
+//! whose forced edge is still missing, so its memory depends on the number of IDs, not on the
+//! length of the stream.
+//!
 //! `annotations` checks the constraints of section 3.1 symbol by symbol; `contraction` checks for
-//! cycles. The paper leaves some choices open and has some slips; this is how they are settled:
+//! cycles. The paper leaves some choices open and contains some slips, which are resolved as
+//! follows:
+//!
 //! - An edge between IDs that no node has is rejected. By the definition it would mean nothing, but
 //!   an observer that sends one has a defect.
 //! - Every annotation counts, even a repeated one, so a second program order, ST order or
 //!   inheritance edge is rejected. Forced edges may be repeated and may occur anywhere.
-//! - A load's forced edge may come before the edges that call for it.
-//! - Constraint 5(b), loads of the initial value, is read as 5(a) is: the last of a processor's
-//!   loads of it has a forced edge to the first store, directly.
-//! - The paper asks the first and the last operation of a processor to be distinct nodes; a
+//! - A load's forced edge may come before the edges that require it.
+//! - Constraint 5(b), about loads of the initial value, is read in the same way as 5(a): the last
+//!   such load of a processor has a forced edge directly to the first store.
+//! - The paper requires the first and the last operation of a processor to be distinct nodes; a
 //!   processor with one operation is accepted here.
 
 mod annotations;
@@ -26,7 +29,7 @@ use crate::checker::annotations::Ledger;
 use crate::checker::contraction::ActiveGraph;
 use crate::descriptor::{Id, Label, Symbol};
 
-/// Why a descriptor is rejected.
+/// Reasons why a descriptor is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Reason {
     /// An edge names an ID that no node has.
@@ -36,14 +39,14 @@ pub enum Reason {
         id: Id,
     },
     /// The edge closes a cycle.
-    #[error("this edge closes a cycle: {to} comes before {from} already")]
+    #[error("this edge closes a cycle: {to} already comes before {from}")]
     Cycle {
         /// The edge's source.
         from: Label,
         /// The edge's target.
         to: Label,
     },
-    /// A program order edge that does not go from an operation to the next of its processor.
+    /// A program order edge does not go from an operation to the next one of its processor.
     #[error("a program order edge goes from {from} to {to}, which is not the next operation of {}", from.processor())]
     NotNextInProgram {
         /// The edge's source.
@@ -51,27 +54,27 @@ pub enum Reason {
         /// The edge's target.
         to: Label,
     },
-    /// The same program order edge again.
-    #[error("there is a program order edge from {from} to {to} already")]
+    /// A program order edge is repeated.
+    #[error("there is already a program order edge from {from} to {to}")]
     ProgramOrderTwice {
         /// The edge's source.
         from: Label,
         /// The edge's target.
         to: Label,
     },
-    /// Two operations of a processor that follow each other can get no program order edge any more.
-    #[error("{label} is left without its program order edge to the operation that follows")]
+    /// Two consecutive operations of a processor can no longer get a program order edge.
+    #[error("{label} can get no program order edge to the next operation any more")]
     NoProgramOrder {
         /// The earlier operation.
         label: Label,
     },
-    /// An operation whose predecessor's ID is gone before the edge between them was given.
+    /// An operation's predecessor lost its ID before the edge between them was given.
     #[error("{label} can get no program order edge: the operation before it has no ID any more")]
     LostPredecessor {
         /// The later operation.
         label: Label,
     },
-    /// An ST order edge that is not between stores of one block.
+    /// An ST order edge is not between stores of one block.
     #[error("an ST order edge goes from {from} to {to}, which are not stores to one block")]
     NotStoresOfOneBlock {
         /// The edge's source.
@@ -79,59 +82,59 @@ pub enum Reason {
         /// The edge's target.
         to: Label,
     },
-    /// A store with two ST order edges out of it.
-    #[error("{label} has an ST order edge out of it already")]
+    /// A store has two ST order edges out of it.
+    #[error("{label} already has an ST order edge out of it")]
     SecondSuccessor {
         /// The store.
         label: Label,
     },
-    /// A store with two ST order edges into it.
-    #[error("{label} has an ST order edge into it already")]
+    /// A store has two ST order edges into it.
+    #[error("{label} already has an ST order edge into it")]
     SecondPredecessor {
         /// The store.
         label: Label,
     },
-    /// Two stores of a block without an ST order edge into them.
+    /// Two stores of a block have no ST order edge into them.
     #[error("{label} has no ST order edge into it, and another store to {} has none either", label.block())]
     SecondFirst {
-        /// The later one to be left without.
+        /// The later one of the two stores.
         label: Label,
     },
-    /// Two stores of a block without an ST order edge out of them.
+    /// Two stores of a block have no ST order edge out of them.
     #[error("{label} has no ST order edge out of it, and another store to {} has none either", label.block())]
     SecondLast {
-        /// The later one to be left without.
+        /// The later one of the two stores.
         label: Label,
     },
-    /// An inheritance edge that is not from a store to a load of its value.
-    #[error("an inheritance edge goes from {from} to {to}, which does not load what that stores")]
+    /// An inheritance edge does not go from a store to a load of its value.
+    #[error("an inheritance edge goes from {from} to {to}, which does not load the stored value")]
     NotInherited {
         /// The edge's source.
         from: Label,
         /// The edge's target.
         to: Label,
     },
-    /// A load with two inheritance edges.
-    #[error("{label} has an inheritance edge into it already")]
+    /// A load has two inheritance edges.
+    #[error("{label} already has an inheritance edge into it")]
     SecondInheritance {
         /// The load.
         label: Label,
     },
-    /// A load of a stored value without an inheritance edge.
-    #[error("{label} is left without an inheritance edge")]
+    /// A load of a stored value has no inheritance edge.
+    #[error("{label} has no inheritance edge")]
     NoInheritance {
         /// The load.
         label: Label,
     },
-    /// A load that nothing keeps in front of the store that overwrites what it loaded.
-    #[error("{label} is left without a forced edge to the store that overwrites what it loaded")]
+    /// No forced edge orders a load before the store that overwrites the value that it loaded.
+    #[error("{label} has no forced edge to the store that overwrites the loaded value")]
     NoForcedEdge {
         /// The load.
         label: Label,
     },
 }
 
-/// The automaton: what it keeps of the descriptor that it has read.
+/// The automaton: its state after the part of a descriptor that it has read.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
     graph: ActiveGraph,
@@ -140,7 +143,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Builds a checker that has read nothing.
+    /// Builds a checker that has read no symbol.
     pub fn new() -> Self {
         Self::default()
     }
@@ -193,17 +196,17 @@ impl Checker {
         Ok(())
     }
 
-    /// Counts the nodes that are kept.
+    /// Counts the nodes that the checker keeps.
     pub fn len(&self) -> usize {
         self.ledger.len()
     }
 
-    /// Checks whether no node is kept.
+    /// Checks whether the checker keeps no node.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the largest number of nodes that were kept at once.
+    /// Returns the largest number of nodes that were kept at the same time.
     pub fn peak(&self) -> usize {
         self.peak
     }

@@ -1,10 +1,10 @@
 //! Checkpoints: the state of a search as bytes, from which it can be continued.
 //!
 //! A checkpoint is a sequence of 64-bit little-endian words: the identity of the description and
-//! the options, the progress of the search, the tables of the visited states without their
-//! indices, and a checksum. It takes as many bytes as the states in memory. It is read in bounded
-//! pieces, so a damaged length does no harm. If the search is continued with another number of
-//! threads, the states are distributed again.
+//! the options, the progress of the search, the tables of the visited states without their indices,
+//! and a checksum. It takes as many bytes as the states in memory. It is read in bounded pieces, so
+//! a damaged length is harmless. If the search is continued with another number of threads, the
+//! states are redistributed.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::machine::stepper::Serialization;
 use crate::murphi::TypeId;
 use crate::system::System;
 
-/// The first word of every checkpoint.
+/// First word of every checkpoint.
 const MAGIC: u64 = u64::from_le_bytes(*b"cnstyck3");
 
-/// No state has more words than this.
+/// Exclusive upper bound of the number of words of a state.
 const MAX_STATE_WORDS: u64 = 1 << 32;
 
 /// The saved state of a search.
@@ -31,14 +31,15 @@ pub struct Checkpoint {
     pub(crate) progress: Progress,
     pub(crate) shards: Vec<Shard>,
     pub(crate) levels: Vec<Vec<u32>>,
-    /// For each shard the first state of the current level that is not expanded.
+    /// For each shard, the first state of the current level that has not been expanded.
     pub(crate) at: Vec<u32>,
 }
 
-/// The description and the options that a checkpoint belongs to.
+/// The description and the options to which a checkpoint belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Identity {
-    /// A hash of the version that wrote it: another one may lay out states in another way.
+    /// Hash of the version that wrote the checkpoint, because other versions may lay out states
+    /// differently.
     version: u64,
     description: u64,
     width: Width,
@@ -49,7 +50,7 @@ struct Identity {
     is_compact: bool,
 }
 
-/// Why a checkpoint cannot be read.
+/// Reasons why a checkpoint cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// Reading failed.
@@ -63,21 +64,21 @@ pub enum CheckpointError {
     Damaged,
 }
 
-/// Why a checkpoint does not fit the search that is to continue it.
+/// Reasons why a checkpoint does not fit the search that would continue it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Mismatch {
-    /// Another version wrote it.
+    /// Another version wrote the checkpoint.
     #[error("the checkpoint was written by another version of this program")]
     Version,
-    /// It belongs to another description.
+    /// The checkpoint belongs to another description.
     #[error("the checkpoint belongs to another description")]
     Description,
-    /// It was made with other options.
-    #[error("the checkpoint was made {was}, and this search is {is}")]
+    /// The checkpoint was made with other options.
+    #[error("the checkpoint was made {was}, but this search runs {is}")]
     Options {
-        /// How it was made.
+        /// Option of the checkpoint.
         was: &'static str,
-        /// How this search is made.
+        /// Option of this search.
         is: &'static str,
     },
 }
@@ -106,7 +107,7 @@ impl Identity {
 }
 
 impl Checkpoint {
-    /// Checks whether bytes are those that a checkpoint of this or another version starts with.
+    /// Checks whether bytes are the start of a checkpoint of this or another version.
     pub fn is_start(bytes: &[u8]) -> bool {
         bytes.starts_with(b"cnstyck")
     }
@@ -160,12 +161,12 @@ impl Checkpoint {
         if checkpoint.is_sound() { Ok(checkpoint) } else { Err(CheckpointError::Damaged) }
     }
 
-    /// Returns which stores took effect at once in the search.
+    /// Returns which stores took effect immediately in the search.
     pub(crate) fn serialization(&self) -> Serialization {
         self.identity.serialization
     }
 
-    /// Checks whether all numbers of states are numbers of states.
+    /// Checks whether all state numbers are in range and ascending.
     fn is_sound(&self) -> bool {
         let count = self.shards.len();
         let lens: Vec<u32> = self.shards.iter().map(|shard| shard.len() as u32).collect();
@@ -182,7 +183,7 @@ impl Checkpoint {
             && self.shards.iter().zip(&self.at).all(|(shard, &at)| shard.is_sound(at))
     }
 
-    /// Says why the checkpoint does not go with a search, if it does not.
+    /// Returns an error if the checkpoint does not fit a search.
     pub(crate) fn fits(&self, product: &Product<'_>, options: &Options) -> Result<(), Mismatch> {
         let wanted = Identity::new(product, options);
         if self.identity.version != wanted.version {
@@ -192,9 +193,9 @@ impl Checkpoint {
             return Err(Mismatch::Description);
         }
         let names = [
-            ("with data as it is", "with observer and checker"),
+            ("without tracking", "with observer and checker"),
             ("without symmetry", "with symmetry"),
-            ("without a look for deadlocks", "with one"),
+            ("without a check for deadlocks", "with a check for deadlocks"),
             ("with exact states", "with hash compaction"),
         ];
         let flags = self.identity.flags().into_iter().zip(wanted.flags());
@@ -210,7 +211,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Distributes the states over another number of shards.
+    /// Redistributes the states over another number of shards.
     pub(crate) fn with_shards(self, count: usize) -> Self {
         if self.shards.len() == count {
             return self;
@@ -225,7 +226,7 @@ impl Checkpoint {
         }
         let lens: Vec<u32> = self.shards.iter().map(|shard| shard.len() as u32).collect();
         let (mut state, mut scratch) = (vec![0; width.words], Vec::new());
-        // What is expanded of the current level comes before what is not.
+        // The expanded states of the current level come before the others.
         let current = self.levels.len() - 1;
         let mut ends: Vec<(&Vec<u32>, bool)> =
             self.levels[1..].iter().map(|level| (level, true)).collect();
@@ -253,7 +254,7 @@ impl Checkpoint {
     }
 }
 
-/// How far a search has got, and what it would go on from.
+/// The progress of a search, and the state from which it can be continued.
 #[derive(Clone, Copy)]
 pub struct Snapshot<'a> {
     pub(crate) search: &'a BreadthFirstSearch<'a>,
@@ -262,18 +263,18 @@ pub struct Snapshot<'a> {
 }
 
 impl Snapshot<'_> {
-    /// Returns how far the search has got.
+    /// Returns the progress of the search.
     pub fn progress(&self) -> &Progress {
         &self.search.progress
     }
 
-    /// Checks whether the search ends here, undecided.
+    /// Checks whether the search ends here undecided.
     pub fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// Checks whether a search that goes on from here would come to the same verdict: not if
-    /// something was found in what it would not look at again.
+    /// Checks whether a search that continues from here would reach the same verdict. It would not
+    /// if something was found in states that it would not examine again.
     pub fn is_whole(&self) -> bool {
         !self.search.has_found
     }
@@ -305,7 +306,7 @@ impl Snapshot<'_> {
     }
 }
 
-/// Where words are written, with the sum of what was.
+/// Writes words and keeps their checksum.
 pub(crate) struct WordWriter<'a> {
     writer: &'a mut dyn Write,
     sum: u64,
@@ -336,7 +337,7 @@ impl WordWriter<'_> {
     }
 }
 
-/// Where words are read, with the sum of what was.
+/// Reads words and keeps their checksum.
 pub(crate) struct WordReader<'a> {
     reader: &'a mut dyn Read,
     sum: u64,
@@ -360,7 +361,8 @@ impl WordReader<'_> {
         }
     }
 
-    /// Reads a list of words with its length, which is believed only as far as words follow.
+    /// Reads a list of words with its length; memory grows only with the words that actually
+    /// follow.
     pub(crate) fn list(&mut self) -> Result<Vec<u64>, CheckpointError> {
         let count = self.word()?;
         let mut words = Vec::with_capacity(count.min(1 << 16) as usize);
@@ -374,7 +376,7 @@ impl WordReader<'_> {
         Ok(self.list()?.into_iter().map(|word| word as u32).collect())
     }
 
-    /// Compares the checksum; nothing may follow it.
+    /// Compares the checksum, after which nothing may follow.
     fn end(&mut self) -> Result<(), CheckpointError> {
         let sum = self.sum;
         let is_right = self.raw()? == sum;
@@ -390,7 +392,7 @@ fn add(sum: u64, word: u64) -> u64 {
     hash(sum.rotate_left(23) ^ word)
 }
 
-/// Hashes a description and the values that its constants were given from outside.
+/// Hashes a description and the values that were given for its constants.
 fn describe(system: &System) -> u64 {
     let mut constants: Vec<String> =
         system.constants.iter().map(|(name, value)| format!("{name}={value:?}")).collect();

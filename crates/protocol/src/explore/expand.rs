@@ -1,4 +1,4 @@
-//! The successors of a state, as packed words: the protocol's, then its companion's.
+//! Successors of a state as packed words: the protocol's state, followed by its companion's.
 
 use consistory_verdict::{Budget, Stopped};
 
@@ -10,14 +10,14 @@ use crate::murphi::TypeId;
 use crate::system::System;
 use crate::tracking::{ByBytes, Companion, Effect, Follower};
 
-/// What is explored: a system, what runs beside it, and the symmetry that is used.
+/// The subject of an exploration: a system, its companion, and the symmetry that is used.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<'a> {
     pub(crate) system: &'a System,
     pub(crate) companion: Option<&'a dyn Companion>,
     /// The scalarsets whose values are permuted.
     pub(crate) symmetric: &'a [TypeId],
-    /// Which stores take effect at once.
+    /// Stores that take effect immediately.
     pub(crate) serialization: Serialization,
 }
 
@@ -27,40 +27,40 @@ impl Product<'_> {
         self.system.layout.words + self.companion.map_or(0, |c| c.width().div_ceil(8))
     }
 
-    /// Returns the words of a state, and how many of them are not zero as a rule: a companion mostly
-    /// uses few.
+    /// Returns the number of words of a state, and the number of words that are usually not zero; a
+    /// companion mostly uses few.
     pub(crate) fn width(&self) -> Width {
         let words = self.words();
         Width { words, head: words.min(self.system.layout.words + 2) }
     }
 }
 
-/// What can be wrong with a step.
+/// Errors of a step.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Wrong {
-    /// A rule went wrong.
+    /// A rule failed.
     Fault { instance: usize, site: SiteId },
-    /// The companion does not allow what a rule did.
+    /// The companion rejects the effect of a rule.
     Rejected { instance: usize },
     /// An invariant does not hold.
     Invariant { claim: usize },
-    /// The evaluation of an invariant went wrong.
+    /// The evaluation of an invariant failed.
     InvariantFault { claim: usize, site: SiteId },
-    /// No rule leads away.
+    /// No rule leads to another state.
     Deadlock,
-    /// Nothing is known: the budget ran out in the middle of the step.
+    /// The budget ran out in the middle of the step, so its result is unknown.
     Stopped,
 }
 
-/// Computes successors; one a thread.
+/// Computes successors; each thread has its own expander.
 pub(crate) struct Expander<'a> {
     product: Product<'a>,
     pub(crate) stepper: Stepper<'a>,
     canonical: Canonical<'a>,
     follower: Option<Box<dyn Follower + 'a>>,
-    /// The companion's state after a step.
+    /// State of the companion after a step.
     after: Vec<u8>,
-    /// The words of the state that was loaded.
+    /// Words of the loaded state.
     loaded: Vec<u64>,
     words: Vec<u64>,
     slots: Vec<i32>,
@@ -90,7 +90,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Returns what the last rule did to the locations.
+    /// Returns the effect of the last rule on the locations.
     pub(crate) fn effect(&self) -> &Effect {
         &self.stepper.effect
     }
@@ -137,9 +137,9 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Fires a rule on the state that was loaded; gives the successor's canonical form.
+    /// Fires a rule on the loaded state; returns the successor's canonical form.
     ///
-    /// Nothing if the rule is disabled. Call [`Expander::reset`] before the next rule.
+    /// Returns `None` if the rule is disabled. Call [`Expander::reset`] before the next rule.
     pub(crate) fn fire(&mut self, number: usize) -> Result<Option<&[u64]>, Wrong> {
         match self.stepper.fire(number) {
             _ if self.stepper.machine.stopped.is_some() => return Err(Wrong::Stopped),
@@ -160,17 +160,17 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Returns why the last step was given up in the middle, if it was.
+    /// Returns the reason if the last step was aborted.
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         self.stepper.machine.stopped.clone().or_else(|| self.canonical.stopped.clone())
     }
 
-    /// Goes back to the state that was loaded.
+    /// Returns to the loaded state.
     pub(crate) fn reset(&mut self) {
         self.stepper.reset();
     }
 
-    /// Goes on from what the last step left, without renaming anything.
+    /// Continues from the state after the last step, without renaming anything.
     pub(crate) fn advance(&mut self) {
         self.slots.clear();
         self.slots.extend_from_slice(self.stepper.slots());
@@ -181,7 +181,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Packs the representative of the state that the last step left.
+    /// Packs the representative of the state after the last step.
     fn pack(&mut self) {
         let layout = &self.product.system.layout;
         let split = layout.words;

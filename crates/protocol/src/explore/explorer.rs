@@ -1,10 +1,10 @@
 //! The entry point: a builder for the options of an exploration.
 //!
 //! A system without tracking is explored by itself. A system that tracks its data is explored
-//! together with observer and checker, which proves every run sequentially consistent or finds a
-//! run whose constraint graph fails. A failing run is not always a violation: the order of its
-//! stores may be another one than was taken. So a judge may decide the run's history; one that it
-//! finds consistent does not end the search.
+//! together with observer and checker, which proves that every run is sequentially consistent or
+//! finds a run whose constraint graph fails. A failing run is not always a violation, because its
+//! stores may have another order than the one that was assumed. Therefore a judge may decide the
+//! history of the run; a run that it finds consistent does not end the search.
 
 use consistory_history::History;
 use consistory_verdict::{Budget, Stopped, Verdict};
@@ -27,7 +27,7 @@ use crate::tracking::{Companion, Shape};
 type Judge<'a> = dyn FnMut(&History) -> Verdict + 'a;
 type Report<'a> = dyn FnMut(&Snapshot<'_>) + 'a;
 
-/// Says what to explore, and how; [`run`](Explorer::run) does it.
+/// A builder for an exploration; [`run`](Explorer::run) performs it.
 ///
 /// ```
 /// use consistory_protocol::{Explorer, Model, Outcome};
@@ -78,7 +78,7 @@ impl<'a> Explorer<'a> {
         self
     }
 
-    /// Goes on from a checkpoint of the same system and options.
+    /// Continues from a checkpoint of the same system and options.
     #[must_use]
     pub fn resume(mut self, checkpoint: Checkpoint) -> Self {
         self.checkpoint = Some(checkpoint);
@@ -92,25 +92,25 @@ impl<'a> Explorer<'a> {
         self
     }
 
-    /// Asks for a verdict on the history of each run whose constraint graph fails.
+    /// Sets a judge that decides the history of each run whose constraint graph fails.
     ///
-    /// The search goes on after a run that is consistent or undecided, through runs that do not
-    /// begin with it. If it finds no violation, the outcome is [`Unfinished::Unexplained`].
-    /// Without a judge the first failing run ends the search.
+    /// After a consistent or undecided run, the search continues with runs that do not start with
+    /// this run. If it finds no violation, the outcome is [`Unfinished::Unexplained`]. Without a
+    /// judge, the first failing run ends the search.
     #[must_use]
     pub fn judge(mut self, judge: impl FnMut(&History) -> Verdict + 'a) -> Self {
         self.judge = Box::new(judge);
         self
     }
 
-    /// Runs a companion of the caller's beside the system, in place of observer and checker.
+    /// Runs the caller's companion next to the system, instead of observer and checker.
     #[must_use]
     pub fn companion(mut self, companion: &'a dyn Companion) -> Self {
         self.companion = Some(companion);
         self
     }
 
-    /// Explores.
+    /// Performs the exploration.
     pub fn run(mut self) -> Result<Exploration, ExploreError> {
         let system = self.system;
         if let Err(stopped) = self.budget.reserve(system.estimated_bytes(self.options.jobs)) {
@@ -137,7 +137,7 @@ impl<'a> Explorer<'a> {
         let is_unexplained = |e: &Exploration| {
             matches!(e.outcome, Outcome::Undecided { reason: Unfinished::Unexplained(_) })
         };
-        // Perhaps a store that seemed to take effect at once is serialized later after all.
+        // A store that seemed to take effect immediately may be serialized later.
         if first == Serialization::Inferred && shape.serializes && is_unexplained(&exploration) {
             let second = self.prove(&tracked, &witness, Serialization::MarksOnly)?;
             if !matches!(second.outcome, Outcome::Undecided { .. }) {
@@ -155,7 +155,8 @@ impl<'a> Explorer<'a> {
         serialization: Serialization,
     ) -> Result<Exploration, ExploreError> {
         let mut judge = std::mem::replace(&mut self.judge, Box::new(|_| Verdict::Violation));
-        // A run that the monitor does not refuse shows that the witness gave up.
+        // If the monitor accepts the run, only the witness rejected it, because it reached its
+        // limits.
         let judge_run = &mut |run: &Run| match tracked.failure(run) {
             None => Verdict::Violation,
             Some(_) => judge(&tracked.history(run)),
@@ -166,8 +167,8 @@ impl<'a> Explorer<'a> {
         Ok(Exploration { shape: Some(tracked.shape), ..exploration })
     }
 
-    /// Searches, and starts again with fewer symmetric scalarsets when a loop tells values of one
-    /// apart.
+    /// Searches; starts again with fewer symmetric scalarsets if a loop distinguishes values of one
+    /// of them.
     fn search<'j>(
         &mut self,
         companion: Option<&dyn Companion>,
@@ -207,7 +208,7 @@ impl<'a> Explorer<'a> {
                 give_up(system, &mut symmetric, types, &reason, &mut given_up);
                 continue;
             }
-            // Hashes alone are not enough to find a run again: that takes the states themselves.
+            // A run cannot be reconstructed from hashes alone: this requires the states themselves.
             if options.compaction && matches!(found, Ok(Some(_))) {
                 options.compaction = false;
                 found_before = true;
@@ -235,7 +236,7 @@ impl<'a> Explorer<'a> {
     }
 }
 
-/// Makes scalarsets ordinary types; notes the reason for those that were symmetric.
+/// Treats scalarsets as ordinary types, and records the reason for those that were symmetric.
 fn give_up(
     system: &System,
     symmetric: &mut Vec<TypeId>,
@@ -274,7 +275,7 @@ fn has_ambiguous_start(
     Ok(false)
 }
 
-/// Builds the result of an exploration that got nowhere.
+/// Builds the result of an exploration that stopped before its first state.
 fn stopped_at_start(shape: Option<Shape>, stopped: Stopped) -> Exploration {
     Exploration {
         outcome: Outcome::Undecided { reason: Unfinished::Budget(stopped) },
@@ -286,7 +287,7 @@ fn stopped_at_start(shape: Option<Shape>, stopped: Stopped) -> Exploration {
     }
 }
 
-/// A system with what is needed to say why one of its runs fails.
+/// A system with the data that explains why one of its runs fails.
 struct Tracked {
     names: TraceNames,
     homes: Vec<Option<u32>>,
@@ -304,14 +305,15 @@ impl Tracked {
             .expect("a run that was found fits into a history")
     }
 
-    /// Returns why the constraint graph of a run fails.
+    /// Returns the reason why the constraint graph of a run fails.
     fn failure(&self, run: &Run) -> Option<Failure> {
         let mut monitor = Monitor::new(self.shape).with_homes(&self.homes);
         run.steps.iter().find_map(|step| monitor.step(&step.effect).err())
     }
 }
 
-/// Turns the end of a search into an outcome; `judged` is the number of runs that were let pass.
+/// Converts the end of a search into an outcome; `judged` is the number of runs that the judge let
+/// pass.
 fn outcome(ended: Ended, judged: u32, tracked: Option<&Tracked>) -> Outcome {
     let (violation, run, passed) = match ended {
         Ended::Holds => return Outcome::Holds,

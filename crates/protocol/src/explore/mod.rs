@@ -1,9 +1,9 @@
 //! Exploration: every state of a protocol, or of the product of a protocol and its companion.
 //!
-//! In reading order: `explorer` is the way in, `outcome` what it returns, `search` the breadth-first
-//! search, `expand` computes successors, `symmetry` their representatives, `store` keeps states.
-//! `trace` finds a run to a state again, `passing` decides about runs that fail the check, and
-//! `checkpoint` writes a search down.
+//! In reading order: `explorer` is the entry point, `outcome` its result, `search` the
+//! breadth-first search; `expand` computes successors, `symmetry` their representatives, and
+//! `store` keeps states. `trace` reconstructs a run to a state, `passing` decides about runs that
+//! fail the check, and `checkpoint` saves a search.
 
 mod checkpoint;
 mod expand;

@@ -1,4 +1,4 @@
-//! Options of an exploration, and what it reports.
+//! Options of an exploration, and its result.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::tracking::Shape;
 
 use super::checkpoint::Mismatch;
 
-/// How to explore.
+/// Options of an exploration.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whether states that differ by a renaming of scalarset values count as one.
     pub symmetry: bool,
     /// Number of threads.
     pub jobs: usize,
-    /// Number of states that may be visited.
+    /// Largest number of states that may be visited.
     pub states: Option<u64>,
-    /// Whether a state that no rule leaves is a violation.
+    /// Whether a state without a rule that leads to another state is a violation.
     pub deadlock: bool,
-    /// Whether only 64 bits of each state are kept, see [`Exploration::omission`].
+    /// Whether only 64 bits of each state are stored; see [`Exploration::omission`].
     pub compaction: bool,
 }
 
@@ -33,7 +33,7 @@ impl Default for Options {
     }
 }
 
-/// How far an exploration has got.
+/// Progress of an exploration.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Progress {
     /// Number of states found.
@@ -48,84 +48,84 @@ pub struct Progress {
     pub stores: u64,
     /// Number of steps from a start state to the current level.
     pub depth: u32,
-    /// Number of bytes that the visited states take.
+    /// Number of bytes of the visited states.
     pub bytes: u64,
     /// Time taken so far.
     pub elapsed: Duration,
 }
 
-/// What an exploration found.
+/// Result of an exploration.
 #[derive(Clone, Debug)]
 pub struct Exploration {
     /// The verdict.
     pub outcome: Outcome,
-    /// How far the exploration got.
+    /// Progress at the end.
     pub progress: Progress,
     /// Numbers of processors, blocks and locations; only with tracking.
     pub shape: Option<Shape>,
-    /// Scalarsets for which symmetry was asked for and had to be given up.
+    /// Scalarsets for which symmetry was requested but had to be given up.
     pub given_up: Vec<GivenUp>,
-    /// With hash compaction, an upper bound of the probability that a state was missed.
+    /// With hash compaction, an upper bound on the probability that a state was missed.
     pub omission: Option<f64>,
-    /// Number of runs whose constraint graph fails although they are sequentially consistent; a
-    /// judge let them pass before the outcome was found.
+    /// Number of runs that a judge let pass before the outcome was found: their constraint graph
+    /// fails although they are sequentially consistent.
     pub passed: u32,
 }
 
-/// A scalarset that was explored as an ordinary type although symmetry was asked for.
+/// A scalarset that was explored as an ordinary type although symmetry was requested.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenUp {
     /// The name of the scalarset.
     pub scalarset: String,
-    /// Why its values can be told apart.
+    /// Reason why its values can be distinguished.
     pub reason: String,
 }
 
 /// The verdict of an exploration.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Every state was visited and nothing is wrong. With observer and checker: the constraint
-    /// graph of every run is acyclic, so every run is sequentially consistent.
+    /// Every state was visited, and there is no violation. With observer and checker: the
+    /// constraint graph of every run is acyclic, so every run is sequentially consistent.
     Holds,
-    /// Something is wrong at the end of a run.
+    /// A run ends with a violation.
     Violated {
-        /// What is wrong.
+        /// The violation.
         violation: Violation,
-        /// A shortest run to it.
+        /// A shortest run to the violation.
         run: Run,
     },
-    /// The search stopped before its end; nothing wrong was found until then.
+    /// The search stopped before its end, and found no violation until then.
     Undecided {
-        /// Why it stopped.
+        /// Reason why it stopped.
         reason: Unfinished,
     },
 }
 
-/// Why an exploration has no verdict.
+/// Reasons why an exploration has no verdict.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Unfinished {
-    /// The budget of time or memory ran out, or somebody asked to stop.
+    /// The budget of time or memory ran out, or the caller asked to stop.
     #[error("{0}")]
     Budget(Stopped),
-    /// As many states as allowed were found.
+    /// The limit of states was reached.
     #[error("the limit of {limit} states was reached")]
     States {
         /// Number of states allowed.
         limit: u64,
     },
-    /// Something is wrong, but the run to it was not found in time.
-    #[error("something is wrong, but the run to it was not found: {0}")]
+    /// A violation was found, but the run to it was not found in time.
+    #[error("a violation was found, but not the run to it: {0}")]
     Run(Stopped),
-    /// Something is wrong, but no run could be made along the representatives of its states.
-    #[error("something is wrong, but the run to it could not be put together")]
+    /// A violation was found, but no run could be built along the representatives of its states.
+    #[error("a violation was found, but no run to it could be built")]
     Representatives,
-    /// Different values are held at once in more locations than the observer can tell apart.
+    /// More locations hold different values than the observer can distinguish.
     #[error("more than {limit} stale or pending values are held at once")]
     Values {
-        /// Number of values that can be told apart.
+        /// Number of values that can be distinguished.
         limit: u32,
     },
-    /// Runs fail the check, but a judge found none that is not sequentially consistent.
+    /// Some runs fail the check, but a judge found none that violates sequential consistency.
     #[error("runs fail the check although they may be sequentially consistent")]
     Unexplained(Box<Unexplained>),
 }
@@ -133,82 +133,82 @@ pub enum Unfinished {
 /// A run that fails the check although it is not known to violate sequential consistency.
 #[derive(Clone, Debug)]
 pub struct Unexplained {
-    /// The first such run, a shortest one.
+    /// The first such run, which is a shortest one.
     pub run: Run,
-    /// Why its constraint graph fails.
+    /// Reason why its constraint graph fails.
     pub failure: Failure,
     /// The history of its loads and stores.
     pub history: History,
     /// Number of failing runs that were judged.
     pub judged: u32,
-    /// Why the search did not go on to its end after this run; nothing if it did.
+    /// Reason why the search stopped after this run; `None` if it reached its end.
     pub stopped: Option<Stop>,
 }
 
-/// Why a search did not go on after failing runs that a judge let pass.
+/// Reasons why a search stopped after failing runs that a judge let pass.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Stop {
     /// The budget ran out.
     #[error("{0}")]
     Budget(Stopped),
-    /// As many states as allowed were found.
+    /// The limit of states was reached.
     #[error("the limit of {limit} states was reached")]
     States {
         /// Number of states allowed.
         limit: u64,
     },
-    /// As many runs as are ever judged were judged.
+    /// The limit of judged runs was reached.
     #[error("enough runs were judged")]
     Runs,
 }
 
-/// What is wrong.
+/// A violation.
 #[derive(Clone, Debug)]
 pub enum Violation {
-    /// A rule or start state went wrong.
+    /// A rule or start state failed.
     Fault {
         /// The rule with its parameters.
         rule: String,
-        /// What went wrong, and where.
+        /// The fault.
         fault: Fault,
     },
     /// An invariant does not hold.
     Invariant {
-        /// Its name, with its parameters.
+        /// Name of the invariant, with its parameters.
         name: String,
-        /// Where it stands.
+        /// Position of the invariant.
         position: Position,
-        /// What went wrong when it was evaluated, if it is not simply false.
+        /// Fault of its evaluation, if it is not simply false.
         fault: Option<Fault>,
     },
     /// No rule leads to another state.
     Deadlock,
-    /// A companion of the caller's does not allow the last step.
+    /// A companion of the caller rejects the last step.
     Rejected {
         /// The rule with its parameters.
         rule: String,
-        /// Where it stands.
+        /// Position of the rule.
         position: Position,
     },
-    /// The constraint graph of the run fails, and the judge did not let it pass.
+    /// The constraint graph of the run fails, and the judge did not let the run pass.
     ///
-    /// Without a judge that does not mean yet that the run is not sequentially consistent: the
-    /// order of its stores may be another one than was taken.
+    /// Without a judge, the run may still be sequentially consistent: its stores may have another
+    /// order than the one that was assumed.
     Graph {
-        /// Why the graph fails.
+        /// Reason why the graph fails.
         failure: Failure,
         /// The history of the run's loads and stores.
         history: Box<History>,
     },
 }
 
-/// Why nothing can be explored.
+/// Reasons why an exploration cannot start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ExploreError {
     /// There are too many processors and blocks to track.
     #[error("{0}")]
     TooLarge(#[from] WitnessError),
-    /// The checkpoint does not go with what is to be explored.
+    /// The checkpoint does not fit the exploration.
     #[error("{0}")]
     Mismatch(#[from] Mismatch),
 }

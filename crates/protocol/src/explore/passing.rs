@@ -1,11 +1,13 @@
 //! Rejected runs after which the search continues.
+//!
 //! A companion may reject a correct run: the run's constraint graph has a cycle under the store
 //! order that the observer assumed, although the run is sequentially consistent under another store
 //! order. A rejected state has no successors, but runs that do not pass through it may still
 //! contain a real violation. A judge may therefore examine the rejected runs, the shortest first;
 //! if it accepts a run, the search continues.
-//! A run must be found again before it can be judged, which can take as long as the search so far.
-//! So only a few rejections of each rule are examined on each level, and their total number is
+//!
+//! A run must be reconstructed before it can be judged, which can take as long as the search so
+//! far. So only a few rejections of each rule are examined on each level, and their total number is
 //! bounded by the constants below.
 
 use std::collections::BTreeMap;
@@ -17,27 +19,27 @@ use crate::explore::outcome::{Stop, Violation};
 use crate::explore::search::{BreadthFirstSearch, Found, Halt};
 use crate::explore::trace::{Run, run_to};
 
-/// How many rejections of a rule are judged on a level.
+/// Largest number of rejections of a rule that are judged on a level.
 const MAX_REJECTIONS_PER_RULE: usize = 4;
-/// How many runs are judged.
+/// Largest number of runs that are judged.
 const MAX_RUNS_JUDGED: u32 = 64;
-/// How many states may be looked through for the runs: so many for each state of the search, and
-/// so many in any case.
+/// Largest number of states that are searched to reconstruct runs: this many per state of the
+/// search, and in addition a constant.
 const STATES_SEARCHED_PER_STATE: u64 = 8;
 const MIN_STATES_SEARCHED: u64 = 200_000;
 
-/// Decides a rejected run; only a violation ends the search.
+/// A judge of rejected runs; only a violation ends the search.
 pub(crate) type RunJudge<'j> = dyn FnMut(&Run) -> Verdict + 'j;
 
-/// A judge at work.
+/// A judge, and the runs that it has judged.
 pub(crate) struct Passing<'j> {
     judge: &'j mut RunJudge<'j>,
-    /// Number of runs that were judged and let pass.
+    /// Number of runs that the judge let pass.
     pub(crate) passed: u32,
     work: u64,
-    /// The first run that was let pass.
+    /// First run that the judge let pass.
     pub(crate) first: Option<(Violation, Run)>,
-    /// The run that ends the search.
+    /// Run that ends the search.
     pub(crate) last: Option<(Violation, Run)>,
 }
 
@@ -46,12 +48,12 @@ impl<'j> Passing<'j> {
         Passing { judge, passed: 0, work: 0, first: None, last: None }
     }
 
-    /// Forgets a search that starts again.
+    /// Discards the results of a search that starts again.
     pub(crate) fn restart(&mut self) {
         (self.passed, self.work, self.first, self.last) = (0, 0, None, None);
     }
 
-    /// Judges the rejections of a level; gives the one that ends the search.
+    /// Judges the rejections of a level; returns the one that ends the search.
     pub(crate) fn judge(
         &mut self,
         search: &BreadthFirstSearch<'_>,
@@ -78,7 +80,7 @@ impl<'j> Passing<'j> {
     }
 }
 
-/// The least rejections of each rule on a level; they do not depend on the number of threads.
+/// Least rejections of each rule on a level; they do not depend on the number of threads.
 #[derive(Default)]
 pub(crate) struct Rejections {
     of_rule: BTreeMap<u32, Vec<Found>>,
@@ -89,13 +91,13 @@ impl Rejections {
         self.of_rule.is_empty()
     }
 
-    /// Returns the least of all.
+    /// Returns the least rejection.
     pub(crate) fn least(&self) -> Option<Found> {
         let firsts = self.of_rule.values().filter_map(|found| found.first());
         firsts.min_by(|(wrong, at), (other, there)| (at, wrong).cmp(&(there, other))).cloned()
     }
 
-    /// Adds what a rule leads to at a state.
+    /// Adds a rejection of a rule at a state.
     pub(crate) fn add(&mut self, rule: u32, wrong: Wrong, at: &[u64]) {
         let known = self.of_rule.entry(rule).or_default();
         let place = known.partition_point(|(other, there)| (&there[..], *other) < (at, wrong));

@@ -1,14 +1,14 @@
 //! Breadth-first exploration of all states, on all cores.
 //!
 //! States are distributed over shards by their hash, one shard per thread. A round takes a few
-//! thousand states of the current level: first every thread computes the successors of its part
-//! and sorts them by shard, then every thread adds what belongs to its shard. No two threads ever
+//! thousand states of the current level: first every thread computes the successors of its part and
+//! sorts them by shard, then every thread adds the states of its own shard. No two threads ever
 //! write to the same memory, and the number of states, the depth and the verdict do not depend on
-//! the number of threads. A level is finished before a violation is reported, so the run to it is
-//! a shortest one. Runs are found again afterwards (see `trace`) instead of being remembered.
+//! the number of threads. A level is finished before a violation is reported, so the run to it is a
+//! shortest one. Runs are reconstructed afterwards (see `trace`) instead of being stored.
 //!
-//! After each round a search can be written down as it is (see `checkpoint`). When time is up in
-//! the middle of a round, the round does not count.
+//! After each round a search can be saved (see `checkpoint`). If the time runs out in the middle of
+//! a round, the round does not count.
 
 use std::time::{Duration, Instant};
 
@@ -23,33 +23,33 @@ use crate::explore::store::{Shard, Storage, hash_words};
 use crate::explore::trace::{self, Lost, Run};
 use crate::tracking::Operation;
 
-/// How many states of a level are expanded between two rounds of insertion, by each thread.
+/// Number of states of a level that each thread expands between two rounds of insertion.
 const STATES_PER_ROUND: usize = 4096;
 
-/// How many words their successors may have together, if every rule leads to one.
+/// Largest number of words of their successors, if every rule leads to one.
 const MAX_WORDS_PER_ROUND: usize = 1 << 22;
 
-/// After how many slots that rules were fired on a thread reads the clock.
+/// Number of slots of fired rules after which a thread reads the clock.
 const SLOTS_BETWEEN_CHECKS: usize = 1 << 20;
 
-/// After how many start states the clock is read.
+/// Number of start states after which the clock is read.
 pub(crate) const STARTS_BETWEEN_CHECKS: usize = 256;
 
-/// One part in so many of the time is left for finding a run again when the rest is over.
+/// Reciprocal of the share of the time that is added for reconstructing a run after the search.
 const SETTLING_SHARE: u32 = 10;
 
-/// How many slots a guard counts as.
+/// Number of slots that a guard counts as.
 const SLOTS_OF_GUARD: usize = 16;
 
-/// A violation and the state that it belongs to.
+/// A violation and its state.
 pub(crate) type Found = (Wrong, Vec<u64>);
 
-/// How a search ended.
+/// Result of a search.
 pub(crate) enum Ended {
     Holds,
     Undecided(Unfinished),
     Wrong(Violation, Run),
-    /// Nothing but rejected runs that a judge let pass; the first of them.
+    /// There are only rejected runs that a judge let pass; this is the first of them.
     PassedOver {
         violation: Violation,
         run: Run,
@@ -57,10 +57,10 @@ pub(crate) enum Ended {
     },
 }
 
-/// Why a level was not finished.
+/// Reasons why a level was not finished.
 pub(crate) enum Halt {
     Stop(Stop),
-    /// A run was not found again.
+    /// A run could not be reconstructed.
     Lost(Lost),
 }
 
@@ -69,20 +69,20 @@ pub(crate) struct BreadthFirstSearch<'a> {
     pub(crate) options: &'a Options,
     budget: &'a Budget,
     pub(crate) shards: Vec<Shard>,
-    /// For each level the number of states of each shard before it.
+    /// For each level, the number of earlier states in each shard.
     pub(crate) levels: Vec<Vec<u32>>,
     pub(crate) progress: Progress,
     started: Instant,
-    /// How long it had taken when it was written down.
+    /// Time that had elapsed when the search was saved.
     before: Duration,
-    /// Whether something was found that a search that goes on from here would not find again.
+    /// Whether something was found that a search that continues from here would not find again.
     pub(crate) has_found: bool,
 }
 
-/// What a thread gets out of its part of a round.
+/// Result of a thread for its part of a round.
 #[derive(Default)]
 struct Expansion {
-    /// Successors by shard, their words one after the other.
+    /// Successors by shard, their words concatenated.
     successors: Vec<Vec<u64>>,
     fired: u64,
     loads: u64,
@@ -93,7 +93,7 @@ struct Expansion {
     next: Option<Found>,
     /// Steps from this level that the companion rejects.
     rejections: Rejections,
-    /// Why it stopped before the end of the part.
+    /// Reason why the thread stopped before the end of the part.
     stopped: Option<Stopped>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> BreadthFirstSearch<'a> {
         }
     }
 
-    /// Takes over what was written down; gives where to go on.
+    /// Restores a saved search; returns the position from which it continues.
     pub(crate) fn restore(&mut self, checkpoint: Checkpoint) -> Vec<u32> {
         let checkpoint = checkpoint.with_shards(self.shards.len());
         self.shards = checkpoint.shards;
@@ -123,7 +123,7 @@ impl<'a> BreadthFirstSearch<'a> {
         checkpoint.at
     }
 
-    /// Ends the search: finds the run to what was found.
+    /// Ends the search by reconstructing the run to the violation.
     pub(crate) fn finish(
         mut self,
         found: Result<Option<Found>, Halt>,
@@ -157,12 +157,12 @@ impl<'a> BreadthFirstSearch<'a> {
         (ended, self.progress)
     }
 
-    /// Returns the budget for finding a run again: a tenth more time than the search has.
+    /// Returns the budget for reconstructing a run: it has a tenth more time than the search.
     pub(crate) fn settling(&self) -> Budget {
         self.budget.extended(SETTLING_SHARE)
     }
 
-    /// Searches, from the middle of a level if that was written down.
+    /// Searches, starting in the middle of a level if the search was saved there.
     pub(crate) fn search(
         &mut self,
         from: Option<Vec<u32>>,
@@ -201,7 +201,7 @@ impl<'a> BreadthFirstSearch<'a> {
         let mut scratch = Vec::new();
         let halt = |stopped| Halt::Stop(Stop::Budget(stopped));
         for number in 0..self.product.system.lowered.starts.len() {
-            // A start state that takes long reads the clock itself.
+            // The clock is read here because a start state reads it only if it takes long.
             if number % STARTS_BETWEEN_CHECKS == STARTS_BETWEEN_CHECKS - 1 {
                 let bytes = self.shards.iter().map(Shard::bytes).sum();
                 self.budget.check().and(self.budget.reserve(bytes)).map_err(halt)?;
@@ -221,7 +221,7 @@ impl<'a> BreadthFirstSearch<'a> {
         Ok(None)
     }
 
-    /// Expands the states of the last level from some on, round by round.
+    /// Expands the states of the last level from given positions on, round by round.
     fn level(
         &mut self,
         mut at: Vec<u32>,
@@ -246,7 +246,7 @@ impl<'a> BreadthFirstSearch<'a> {
                 if here.is_none() && next.is_none() {
                     return Err(self.stop(Stop::Budget(stopped), &at, report));
                 }
-                // What was found so far stands, though the level is not finished.
+                // A violation that was found is valid although the level is not finished.
                 break;
             }
             for expansion in &expansions {
@@ -271,7 +271,7 @@ impl<'a> BreadthFirstSearch<'a> {
                 }
             }
         }
-        // By hashes alone no run can be found to be judged.
+        // A run that is to be judged cannot be reconstructed from hashes alone.
         match rejections.least() {
             Some(found) if self.options.compaction => least(&mut next, &Some(found)),
             _ => {
@@ -283,15 +283,15 @@ impl<'a> BreadthFirstSearch<'a> {
         Ok(here.or(next))
     }
 
-    /// Reports for the last time.
+    /// Reports a snapshot for the last time.
     fn stop(&mut self, reason: Stop, at: &[u32], report: &mut dyn FnMut(&Snapshot<'_>)) -> Halt {
         self.update();
         report(&Snapshot { search: self, at, is_last: true });
         Halt::Stop(reason)
     }
 
-    /// Shares out the next states of a level: each thread expands states of its own shard, then of
-    /// those that have more left.
+    /// Distributes the next states of a level: each thread expands states of its own shard, and
+    /// then states of shards that have more left.
     fn parts(&self, at: &mut [u32], ends: &[u32]) -> Vec<Vec<(usize, u32, u32)>> {
         let mut parts: Vec<Vec<(usize, u32, u32)>> = vec![Vec::new(); self.shards.len()];
         let left: usize = at.iter().zip(ends).map(|(a, e)| (e - a) as usize).sum();
@@ -407,7 +407,7 @@ impl<'a> BreadthFirstSearch<'a> {
                             Operation::Serialize { .. } => {}
                         }
                     }
-                    // A step to a renamed copy of the state leads away from it all the same.
+                    // A step to a renamed copy of the state still leads to another state.
                     is_stuck = is_stuck && expander.stepper.is_unchanged();
                     expander.reset();
                     work += slots;
@@ -420,10 +420,10 @@ impl<'a> BreadthFirstSearch<'a> {
         out
     }
 
-    /// Fails if the time is over or successors take more memory than there is.
+    /// Fails if the time is over or the successors exceed the memory budget.
     fn has_room(&self, successors: &[Vec<u64>]) -> Result<(), Stopped> {
         self.budget.check()?;
-        // Every thread has about as many.
+        // Every thread has a similar amount.
         let words: usize = successors.iter().map(Vec::capacity).sum();
         let bytes = words as u64 * 8 * self.shards.len() as u64;
         self.budget.reserve(self.progress.bytes + bytes)
@@ -447,7 +447,7 @@ impl<'a> BreadthFirstSearch<'a> {
     }
 }
 
-/// Keeps the violation whose state comes first, whatever thread finds it.
+/// Keeps the violation whose state comes first, regardless of the thread that finds it.
 pub(crate) fn least(best: &mut Option<Found>, found: &Option<Found>) {
     if let Some((wrong, at)) = found
         && best.as_ref().is_none_or(|(known, known_at)| (at, wrong) < (known_at, known))
@@ -456,8 +456,8 @@ pub(crate) fn least(best: &mut Option<Found>, found: &Option<Found>) {
     }
 }
 
-/// Returns the shard of a state: by its first words, so that no two shards keep the same ones, or by
-/// its hash if nothing else is kept of it.
+/// Returns the shard of a state: by its first words, so that no two shards store the same ones, or
+/// by its hash if only the hash is stored.
 pub(crate) fn shard_of(words: &[u64], shards: usize, storage: Storage) -> usize {
     if shards == 1 {
         return 0;
@@ -469,7 +469,7 @@ pub(crate) fn shard_of(words: &[u64], shards: usize, storage: Storage) -> usize 
     shard_of_hash(hash_words(first), shards)
 }
 
-/// Returns the shard of the states with a hash.
+/// Returns the shard of the states with a given hash.
 pub(crate) fn shard_of_hash(hash: u64, shards: usize) -> usize {
     (((hash & 0xffff_ffff) * shards as u64) >> 32) as usize
 }

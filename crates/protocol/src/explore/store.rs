@@ -3,16 +3,17 @@
 //! Lossless tree compression: the words of a state are interned one by one, then pairs of their
 //! numbers, up to the root (Laarman, van de Pol and Weber, "Parallel Recursive State Compression
 //! for Free"). States have few distinct halves, so nearly all the memory is the root's: a pair of
-//! numbers, 8 bytes, and an index of 5 bytes a slot, of which seven eighths are filled at least. The
-//! number of a state is its rank in the order of insertion, which makes the set the queue of the
-//! search as well.
+//! numbers, 8 bytes, and an index of 5 bytes per slot, of which at least seven eighths are filled.
+//! The number of a state is its rank in the order of insertion, so the set is also the queue of the
+//! search.
+//!
 //! Zeros are frequent, since a companion's state mostly ends in zeros. In every table except the
 //! root's, the number of 0 is 0, so parts that consist of zeros need no lookup, and the words that
-//! are mostly zero form a branch of their own at the root. The successors of a state have most
-//! words in common, so each table caches its last lookup.
+//! are mostly zero form their own branch at the root. The successors of a state have most words in
+//! common, so each table caches its last lookup.
 //!
-//! The index has groups of eight slots. A slot has a tag, one byte of the hash, and a number; the
-//! tags of a group are compared at once.
+//! The index has groups of eight slots. A slot has a tag, which is one byte of the hash, and a
+//! number; the tags of a group are compared at once.
 
 use std::io;
 
@@ -20,14 +21,14 @@ use crate::explore::checkpoint::{CheckpointError, WordReader, WordWriter};
 use crate::explore::outcome::Options;
 use crate::explore::search::shard_of_hash;
 
-/// A set of 64-bit values, numbered in the order in which they came.
+/// A set of 64-bit values, numbered in the order of their insertion.
 #[derive(Debug)]
 pub(crate) struct Interner {
     values: Vec<u64>,
-    /// Eight tags a group; 0 is empty.
+    /// Eight tags per group; 0 is empty.
     tags: Vec<u64>,
     numbers: Vec<[u32; 8]>,
-    /// The number that was given last.
+    /// Number that was returned last.
     last: u32,
 }
 
@@ -63,7 +64,7 @@ impl Interner {
         (self.values.capacity() * 8 + self.tags.len() * 8 + self.numbers.len() * 32) as u64
     }
 
-    /// Builds an interner of values that all differ.
+    /// Builds an interner of distinct values.
     fn of(values: Vec<u64>) -> Self {
         let mut interner = Interner { values, ..Interner::new() };
         interner.index((interner.values.len() * 2 / 15 + 1).max(2));
@@ -119,7 +120,7 @@ impl Interner {
             self.values.reserve_exact((self.values.len() / 64).max(16));
         }
         self.values.push(value);
-        // Fifteen sixteenths full at most.
+        // The index is at most fifteen sixteenths full.
         if self.values.len() * 2 > self.tags.len() * 15 {
             self.grow();
         }
@@ -129,7 +130,7 @@ impl Interner {
         self.index(self.tags.len() + (self.tags.len() / 16).max(2));
     }
 
-    /// Builds the index again, with so many groups.
+    /// Rebuilds the index with the given number of groups.
     fn index(&mut self, groups: usize) {
         self.tags.clear();
         self.tags.resize(groups, 0);
@@ -150,23 +151,23 @@ impl Interner {
     }
 }
 
-/// Marks the bytes that are zero by their top bits; only the lowest mark is exact, and those above
-/// it are tested by the caller or not used.
+/// Marks the bytes that are zero by their top bits. Only the lowest mark is exact; callers check
+/// the marks above it or ignore them.
 #[inline]
 fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & TOPS
 }
 
-/// How many words a state has.
+/// Number of words of a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Width {
     pub(crate) words: usize,
-    /// How many of the words, from the first on, are not zero as a rule.
+    /// Number of words, from the first one on, that are usually not zero.
     pub(crate) head: usize,
 }
 
-/// Returns the pairs of a tree over the words of a state, children first: a pair takes the place of
-/// its left part.
+/// Returns the pairs of a tree over the words of a state, children first; a pair replaces its left
+/// part.
 fn pairs(width: Width) -> Vec<[usize; 2]> {
     let mut pairs = Vec::new();
     let head = width.head.min(width.words);
@@ -187,7 +188,7 @@ fn pairs(width: Width) -> Vec<[usize; 2]> {
 pub(crate) struct Store {
     width: usize,
     pairs: Vec<[usize; 2]>,
-    /// The interners of the parts of each pair; the last is the root.
+    /// Interners of the parts of each pair; the last one is the root.
     tables: Vec<Interner>,
 }
 
@@ -208,20 +209,20 @@ impl Store {
 
     fn read(width: Width, source: &mut WordReader<'_>) -> Result<Self, CheckpointError> {
         let mut tables = Vec::new();
-        // A damaged width ends with the file.
+        // If the width is damaged, reading stops at the end of the file.
         for _ in 0..=2 * (width.words - 1) {
             tables.push(Interner::of(source.list()?));
         }
         Ok(Store { width: width.words, pairs: pairs(width), tables })
     }
 
-    /// Checks whether every pair in the tree is of numbers that there are.
+    /// Checks whether every pair in the tree refers to existing numbers.
     fn is_sound(&self) -> bool {
         let inner = &self.tables[..self.tables.len() - 1];
         if inner.iter().any(|table| table.values.first() != Some(&0)) {
             return false;
         }
-        // For each part the tables that its values are pairs of, if they are.
+        // For each part, the tables that its values are pairs of, or `None` if it is a single word.
         let mut parts: Vec<Option<&[Interner]>> = vec![None; self.width];
         let is_sound = |table: &Interner, parts: Option<&[Interner]>| {
             let Some([left, right]) = parts else { return true };
@@ -250,7 +251,7 @@ impl Store {
         self.tables.iter().map(Interner::bytes).sum()
     }
 
-    /// Adds a state; gives whether it is new.
+    /// Adds a state; returns whether it is new.
     pub(crate) fn insert(&mut self, words: &[u64], scratch: &mut Vec<u64>) -> bool {
         scratch.clear();
         scratch.extend_from_slice(words);
@@ -270,7 +271,7 @@ impl Store {
         root.intern(scratch[0]).1
     }
 
-    /// Returns the state with a number.
+    /// Returns the state with a given number.
     pub(crate) fn get(&self, number: u32, words: &mut [u64]) {
         words[0] = self.root().get(number);
         for (tables, &[left, right]) in self.tables.chunks_exact(2).zip(&self.pairs).rev() {
@@ -281,10 +282,10 @@ impl Store {
     }
 }
 
-/// What is kept of a state.
+/// The stored part of a state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// All of it.
+    /// The whole state.
     States,
     /// A hash.
     Hashes,
@@ -296,7 +297,7 @@ impl Storage {
     }
 }
 
-/// The states of a thread: kept exactly, or by their hashes only.
+/// States of a thread: stored exactly, or only by their hashes.
 #[derive(Debug)]
 pub(crate) enum Shard {
     Exact(Store),
@@ -325,7 +326,7 @@ impl Shard {
         }
     }
 
-    /// Adds a state unless it is known.
+    /// Adds a state unless it is present.
     pub(crate) fn insert(&mut self, words: &[u64], scratch: &mut Vec<u64>) {
         match self {
             Shard::Exact(store) => drop(store.insert(words, scratch)),
@@ -333,7 +334,8 @@ impl Shard {
         }
     }
 
-    /// Returns the state with a number; by hashes only, it must be one of the current level.
+    /// Returns the state with a given number, which must be in the current level if only hashes are
+    /// stored.
     pub(crate) fn get(&self, number: u32, words: &mut [u64]) {
         match self {
             Shard::Exact(store) => store.get(number, words),
@@ -359,7 +361,8 @@ impl Shard {
         })
     }
 
-    /// Checks whether what was read is a set of states of which those from a number on are known.
+    /// Checks whether the data that was read is a set of states, in which the states from a number
+    /// on are stored completely.
     pub(crate) fn is_sound(&self, from: u32) -> bool {
         match self {
             Shard::Exact(store) => store.is_sound(),
@@ -367,8 +370,8 @@ impl Shard {
         }
     }
 
-    /// Moves states that are kept by their hashes to other shards; those that are in full and come
-    /// before `at` are expanded, and are kept by their hashes from now on.
+    /// Moves states that are stored by their hashes to other shards. Complete states before `at`
+    /// are already expanded, so from now on only their hashes are stored.
     pub(crate) fn redistribute(from: Vec<Shard>, at: &[u32], to: &mut [Shard]) {
         let count = to.len();
         let mut to: Vec<&mut Compact> = to
@@ -397,7 +400,7 @@ impl Shard {
         }
     }
 
-    /// Returns the number of the first state of the current level that is kept in full.
+    /// Returns the number of the first state of the current level that is stored completely.
     pub(crate) fn level_start(&self) -> u32 {
         match self {
             Shard::Exact(_) => 0,
@@ -413,7 +416,7 @@ impl Shard {
         }
     }
 
-    /// Goes on to the states that were added since the last call.
+    /// Proceeds to the states that were added since the last call.
     pub(crate) fn next_level(&mut self) {
         if let Shard::Compact(compact) = self {
             compact.first += (compact.level.len() / compact.width) as u32;
@@ -422,18 +425,18 @@ impl Shard {
     }
 }
 
-/// Hash compaction (Wolper and Leroy; Stern and Dill): 64 bits of each state, and in full only the
-/// states of the current level and the next.
+/// Hash compaction (Wolper and Leroy; Stern and Dill): stores 64 bits of each state, and stores
+/// only the states of the current level and the next one completely.
 ///
-/// Two states with one hash are taken for the same, and what only the second leads to is missed.
-/// Among n states that happens with a probability of less than n² / 2^65.
+/// Two states with the same hash are treated as one, and states that only the second one leads to
+/// are missed. Among n states this happens with a probability of less than n² / 2^65.
 #[derive(Debug)]
 pub(crate) struct Compact {
     width: usize,
-    /// Open addressing; 0 is empty.
+    /// Hash table with open addressing; 0 is empty.
     hashes: Vec<u64>,
     count: usize,
-    /// The number of the first state of the current level.
+    /// Number of the first state of the current level.
     first: u32,
     level: Vec<u64>,
     next: Vec<u64>,
@@ -455,13 +458,13 @@ impl Compact {
         }
     }
 
-    /// Adds a hash; gives whether it is new.
+    /// Adds a hash; returns whether it is new.
     fn add(&mut self, hash: u64) -> bool {
         if !place(&mut self.hashes, hash) {
             return false;
         }
         self.count += 1;
-        // Seven eighths full at most.
+        // The table is at most seven eighths full.
         if self.count * 8 > self.hashes.len() * 7 {
             let mut larger = vec![0; self.hashes.len() + self.hashes.len() / 4];
             for &hash in self.hashes.iter().filter(|&&hash| hash != 0) {
@@ -502,7 +505,7 @@ impl Compact {
     }
 }
 
-/// Puts a hash into a table; gives whether it is new.
+/// Inserts a hash into a table; returns whether it is new.
 fn place(table: &mut [u64], hash: u64) -> bool {
     let mut at = ((u128::from(hash) * table.len() as u128) >> 64) as usize;
     loop {

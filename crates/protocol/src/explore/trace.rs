@@ -1,9 +1,9 @@
 //! Finds a run that leads to a state, by searching again instead of storing predecessors.
 //!
-//! The search keeps no predecessors. But it numbers states level by level, so a predecessor of a
+//! The search keeps no predecessors, but it numbers states level by level. So a predecessor of a
 //! state of level n is among the states of level n - 1, and expanding these again finds it; at
-//! worst the whole search is done twice. With symmetry the states on the way are representatives:
-//! a real run is then made forwards, choosing at each step a rule that leads to a state with the
+//! worst the whole search is repeated. With symmetry, the states on the path are representatives: a
+//! real run is then built forwards, where each step chooses a rule that leads to a state with the
 //! right representative.
 
 use consistory_verdict::{Budget, Stopped};
@@ -20,7 +20,7 @@ use crate::tracking::{Effect, Operation};
 /// A run of a protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The steps; the first makes the start state.
+    /// The steps; the first one builds the start state.
     pub steps: Vec<RunStep>,
 }
 
@@ -29,24 +29,24 @@ pub struct Run {
 pub struct RunStep {
     /// The rule or start state, with its parameters.
     pub rule: String,
-    /// Where it stands.
+    /// Position of the rule or start state.
     pub position: Option<Position>,
-    /// The lane of who acts, if a parameter names it; see [`crate::System::lane_names`].
+    /// Lane of the acting participant, if a parameter names one; see [`crate::System::lane_names`].
     pub actor: Option<u32>,
-    /// The lanes whose parts of the state change.
+    /// Lanes whose parts of the state change.
     pub touched: Vec<u32>,
-    /// What it printed.
+    /// Printed text.
     pub printed: String,
-    /// The state after it; the last step of a run that goes wrong has what it left.
+    /// State after the step; for the last step of a failing run, the state at the failure.
     pub state: Vec<Entry>,
-    /// What it did to the locations; empty without tracking.
+    /// Effect on the locations; empty without tracking.
     pub effect: Effect,
-    /// Its loads and stores as histories write them, with the values of [`crate::history`].
+    /// Loads and stores in the notation of histories, with the values of [`crate::history`].
     pub operations: Vec<String>,
 }
 
 impl RunStep {
-    /// Lists what differs from the state before: name, old and new value.
+    /// Lists the differences from the previous state: name, old and new value.
     pub fn changes<'a>(
         &'a self,
         before: &'a RunStep,
@@ -55,12 +55,13 @@ impl RunStep {
     }
 }
 
-/// Why a run was not found again.
+/// Reasons why a run could not be reconstructed.
 #[derive(Clone, Debug)]
 pub(crate) enum Lost {
     /// The budget ran out.
     Stopped(Stopped),
-    /// No step leads from one representative to the next: some state has several of them.
+    /// No step leads from one representative to the next, because some state has several
+    /// representatives.
     Representatives,
 }
 
@@ -124,11 +125,11 @@ pub(crate) fn run_to(
     Ok((violation, Run { steps: replay.steps }))
 }
 
-/// Finds the level of a state that was visited.
+/// Returns the level of a visited state.
 fn level_of(search: &BreadthFirstSearch<'_>, at: &[u64]) -> usize {
     let width = search.product.words();
     let mut words = vec![0; width];
-    // The state is in the last level or the one before, which are looked through last first.
+    // The state is usually in one of the last two levels, so the levels are searched backwards.
     for level in (0..search.levels.len() - 1).rev() {
         for (shard, store) in search.shards.iter().enumerate() {
             for number in search.levels[level][shard]..search.levels[level + 1][shard] {
@@ -142,15 +143,15 @@ fn level_of(search: &BreadthFirstSearch<'_>, at: &[u64]) -> usize {
     0
 }
 
-/// Finds the least state of a level that has `target` among its successors; which one that is does
-/// not depend on the number of threads.
+/// Finds the least state of a level that has `target` as a successor; the result does not depend on
+/// the number of threads.
 fn predecessor(
     search: &BreadthFirstSearch<'_>,
     level: usize,
     target: &[u64],
     budget: &Budget,
 ) -> Result<Vec<u64>, Lost> {
-    // Each thread looks through one shard.
+    // Each thread searches one shard.
     let shards = search.shards.len();
     let found =
         side_by_side(shards, shards, |shard| look_through(search, level, shard, target, budget));
@@ -261,12 +262,12 @@ impl<'a> Replay<'a> {
         Err(self.lost())
     }
 
-    /// Says why no step was found.
+    /// Returns the reason why no step was found.
     fn lost(&self) -> Lost {
         self.expander.stopped().map_or(Lost::Representatives, Lost::Stopped)
     }
 
-    /// Takes the step that goes wrong; a representative's rule may be another one here.
+    /// Takes the failing step; the rule may differ from that of the representative.
     fn last(&mut self, instance: usize, is_start: bool, wrong: &Wrong) -> Result<String, Lost> {
         let system = self.product.system;
         if is_start {
@@ -283,7 +284,8 @@ impl<'a> Replay<'a> {
             }
             _ => false,
         };
-        // The rule itself first: without symmetry it is the one. Another one has its priority.
+        // The rule itself is tried first, since without symmetry it fails; another one has the same
+        // priority.
         let priority = |number: usize| {
             let rule = system.lowered.rules[number].rule;
             system.program.rules[rule as usize].priority
@@ -309,7 +311,7 @@ impl<'a> Replay<'a> {
         self.expander.stepper.machine.printed = Some(Vec::new());
     }
 
-    /// Notes a step of a rule, or of a start state if there is none.
+    /// Records a step of a rule, or of a start state if `number` is `None`.
     fn note(&mut self, rule: String, number: Option<usize>) {
         let system = self.product.system;
         let printed = self.expander.stepper.machine.printed.take().unwrap_or_default();

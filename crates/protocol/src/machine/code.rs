@@ -1,36 +1,36 @@
 //! Executable code: trees with resolved addresses.
 //!
-//! Memory is an array of slots, one for each simple value: the state first, then what rules and
-//! subprograms need while they run. A slot holds a code or [`UNDEFINED`]. Rules are lowered once
-//! for each choice of their parameters, so that most addresses are constants.
+//! Memory is an array of slots, one for each simple value: first those of the state, then those
+//! that rules and subprograms need while they run. A slot holds a code or [`UNDEFINED`]. Rules are
+//! lowered once for each choice of their parameters, so most addresses are constants.
 
 use std::sync::Arc;
 
 use crate::murphi::{Piece, Span, TypeId};
 
-/// What a slot without a value holds.
+/// Content of a slot without a value.
 pub(crate) const UNDEFINED: i32 = i32::MIN;
 
-/// Where something can go wrong, and what.
+/// A place that can fail, and the kind of failure.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Site {
     pub(crate) span: Span,
     pub(crate) kind: FaultKind,
 }
 
-/// What can go wrong when a rule runs.
+/// Failures of a running rule.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum FaultKind {
     /// A variable without a value was read.
     #[error("`{place}` is undefined")]
     Undefined {
-        /// The variable, as the text has it.
+        /// The variable, as written in the description.
         place: String,
     },
     /// A value does not belong to the type of a variable or an index.
     #[error("the value of `{value}` is not in {ty}")]
     OutOfRange {
-        /// The value, as the text has it.
+        /// The value, as written in the description.
         value: String,
         /// The type.
         ty: String,
@@ -39,30 +39,30 @@ pub enum FaultKind {
     #[error("division by 0")]
     DivisionByZero,
     /// A result that does not fit into 32 bits.
-    #[error("this is too large")]
+    #[error("the result does not fit into 32 bits")]
     Overflow,
-    /// An assertion that does not hold.
+    /// An assertion does not hold.
     #[error("assertion failed{}{}", if message.is_empty() { "" } else { ": " }, message)]
     Assertion {
-        /// What it says.
+        /// Text of the assertion.
         message: String,
     },
-    /// An `error` statement.
+    /// An `error` statement was executed.
     #[error("error: {message}")]
     Error {
-        /// What it says.
+        /// Text of the statement.
         message: String,
     },
-    /// A loop that does not end, or not soon.
+    /// A loop did not end within the limit.
     #[error("the loop went on for more than {limit} rounds")]
     EndlessLoop {
-        /// How many rounds are allowed.
+        /// Largest number of rounds.
         limit: u32,
     },
     /// An element was added to a full multiset.
-    #[error("the multiset is full, it holds {capacity} elements")]
+    #[error("the multiset is full: it can hold {capacity} elements")]
     MultisetFull {
-        /// How many it can hold.
+        /// Capacity of the multiset.
         capacity: u32,
     },
     /// A multiset has no such element.
@@ -79,7 +79,7 @@ pub enum FaultKind {
     },
 }
 
-/// Names a [`Site`].
+/// Index of a [`Site`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct SiteId(pub(crate) u32);
 
@@ -95,7 +95,7 @@ pub(crate) enum Code {
         at: Box<Address>,
         site: SiteId,
     },
-    /// Whether a slot holds a code.
+    /// Checks whether a slot holds a code.
     Is {
         at: u32,
         code: i32,
@@ -135,7 +135,7 @@ pub(crate) enum Code {
     Count(Box<Scan>),
 }
 
-/// What a loop ranges over.
+/// Values that a loop ranges over.
 #[derive(Clone, Debug)]
 pub(crate) enum Range {
     Pieces { pieces: Box<[Piece]>, site: SiteId },
@@ -148,7 +148,7 @@ pub(crate) struct Scan {
     pub(crate) multiset: Address,
     pub(crate) capacity: u32,
     pub(crate) stride: u32,
-    /// Which element is looked at.
+    /// Slot for the index of the examined element.
     pub(crate) slot: u32,
     pub(crate) condition: Code,
 }
@@ -162,7 +162,7 @@ pub(crate) enum Address {
 #[derive(Clone, Debug)]
 pub(crate) struct Computed {
     pub(crate) base: u32,
-    /// The slot with an address to start from.
+    /// Slot with the address that is added, if any.
     pub(crate) reference: Option<u32>,
     pub(crate) terms: Box<[Term]>,
 }
@@ -175,10 +175,10 @@ pub(crate) struct Term {
     pub(crate) site: SiteId,
 }
 
-/// From the code of an index to its position.
+/// Mapping from the code of an index to its position.
 #[derive(Clone, Debug)]
 pub(crate) enum IndexMap {
-    /// The index is known to be inside.
+    /// The index is known to be in range.
     Inside {
         first: i32,
     },
@@ -190,27 +190,26 @@ pub(crate) enum IndexMap {
 pub(crate) struct Call {
     pub(crate) function: u32,
     pub(crate) arguments: Box<[Pass]>,
-    /// Where the result is.
+    /// Slot of the result.
     pub(crate) result: u32,
 }
 
-/// How an argument is passed: the parameter's slot gets an address.
+/// Method of passing an argument; the parameter's slot gets an address.
 #[derive(Clone, Debug)]
 pub(crate) enum Pass {
     Address {
         slot: u32,
         at: Address,
     },
-    /// The value goes into a slot of its own.
+    /// The value is copied into its own slot.
     Value {
         slot: u32,
         temporary: u32,
         value: Code,
         check: Option<Fit>,
     },
-    /// The result of another function.
-    ///
-    /// It is copied, so that a second call does not overwrite it.
+    /// The result of another function, which is copied, so that a second call does not overwrite
+    /// it.
     Result {
         slot: u32,
         temporary: u32,
@@ -219,7 +218,7 @@ pub(crate) enum Pass {
     },
 }
 
-/// The check that a value belongs to a type.
+/// Check that a value belongs to a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
     pub(crate) pieces: Box<[Piece]>,
@@ -274,7 +273,8 @@ pub(crate) enum Op {
         at: Address,
         codes: Arc<[i32]>,
     },
-    /// Adds what is copied or computed after the flag of the first free element.
+    /// Marks the first free element as present, and stores the copied or computed contents after
+    /// its flag.
     Add {
         multiset: Address,
         capacity: u32,
@@ -295,17 +295,17 @@ pub(crate) enum Op {
         condition: Code,
         site: SiteId,
     },
-    /// Prints; only the replay of a run listens.
+    /// Prints text, if the run is being recorded.
     Put(Put),
 }
 
-/// A loop whose rounds may depend on their order: how to find out.
+/// Parameters of the check whether the rounds of a loop depend on their order.
 #[derive(Clone, Debug)]
 pub(crate) struct Orders {
     pub(crate) site: SiteId,
     /// The scalarsets that the loop ranges over.
     pub(crate) over: Arc<[TypeId]>,
-    /// The slots in use after the loop, besides the state: where they start and how many.
+    /// Slots besides the state that are in use after the loop: first slot and number.
     pub(crate) live: Arc<[(u32, u32)]>,
 }
 
@@ -325,12 +325,12 @@ pub(crate) enum Element {
 #[derive(Clone, Debug)]
 pub(crate) enum Put {
     Text(Arc<str>),
-    /// A value, by the type that says how to write it.
+    /// A value, with the type that determines how it is written.
     Value {
         value: Code,
         ty: TypeId,
     },
-    /// All that a place holds.
+    /// All contents of a place.
     Place {
         at: Address,
         count: u32,
@@ -343,16 +343,16 @@ pub(crate) enum Put {
 pub(crate) struct Routine {
     pub(crate) locals: Vec<(u32, u32)>,
     pub(crate) body: Vec<Op>,
-    /// Where the fault is if it ends without a result.
+    /// Site of the failure if the function ends without a result.
     pub(crate) no_return: Option<SiteId>,
 }
 
 /// A rule for one choice of its parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Instance {
-    /// Which rule or start state it is.
+    /// Index of the rule or start state.
     pub(crate) rule: u32,
-    /// The values of its parameters, outermost first; an index of a multiset among them.
+    /// Values of its parameters, outermost first, including indices of multisets.
     pub(crate) parameters: Vec<i32>,
     /// Parameters that are not built into the code: slot and value.
     pub(crate) set: Vec<(u32, i32)>,
@@ -363,7 +363,7 @@ pub(crate) struct Instance {
 pub(crate) struct RuleCode {
     /// Aliases that depend on the state, bound before the guard.
     pub(crate) prelude: Vec<Op>,
-    /// Elements of multisets that must be there: multiset, offset of the flag or its slot.
+    /// Elements of multisets that must be present.
     pub(crate) chosen: Vec<Chosen>,
     pub(crate) guard: Option<Code>,
     pub(crate) locals: Vec<(u32, u32)>,
@@ -371,17 +371,17 @@ pub(crate) struct RuleCode {
     pub(crate) marks: Vec<MarkCode>,
 }
 
-/// An element that a rule's `choose` has chosen; the prelude stops where one is not there.
+/// An element that a rule's `choose` has chosen; the prelude stops if the element is not present.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
-    /// How many operations of the prelude stand before it.
+    /// Number of operations of the prelude before it.
     pub(crate) after: usize,
     pub(crate) multiset: Address,
     pub(crate) index: Code,
     pub(crate) stride: u32,
 }
 
-/// A mark, ready to be evaluated before the body runs.
+/// A mark, evaluated before the body runs.
 #[derive(Clone, Debug)]
 pub(crate) struct MarkCode {
     pub(crate) kind: MarkWhat,

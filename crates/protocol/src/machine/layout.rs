@@ -1,7 +1,7 @@
 //! Packs a state into words, and names its slots.
 //!
-//! A slot of a type with n values takes the bits of n + 1 codes, 0 being undefined. No slot
-//! straddles two words. With tracking, a location takes one bit (whether it is defined) and the
+//! A slot of a type with n values takes the bits of n + 1 codes, where 0 is undefined. No slot
+//! straddles two words. With tracking, a location takes one bit (whether it is defined), and the
 //! data of ghosts takes none.
 
 use crate::machine::code::UNDEFINED;
@@ -19,7 +19,7 @@ pub(crate) struct Bag {
     pub(crate) stride: u32,
 }
 
-/// What a slot is.
+/// A slot of a state.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) ty: TypeId,
@@ -33,17 +33,17 @@ pub(crate) struct Slot {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SlotKind {
     Value,
-    /// Whether an element of a multiset is there.
+    /// Whether an element of a multiset is present.
     Flag,
     /// With tracking: a location.
     Location(u32),
-    /// With tracking: data that only checks look at.
+    /// With tracking: data that only checks read.
     Ghost,
 }
 
 #[derive(Clone, Debug)]
 enum Encoding {
-    /// The code plus this; undefined is 0.
+    /// The code plus this number; undefined is 0.
     Linear(i32),
     Pieces(Box<[Piece]>),
     Defined,
@@ -107,7 +107,8 @@ impl Layout {
             })
             .collect();
         layout.bits = widths.iter().sum();
-        // Words of about the same number of bits have the fewest distinct values.
+        // The number of distinct values is smallest if all words have about the same number of
+        // bits.
         let full = layout.bits.div_ceil(layout.bits.div_ceil(u64::BITS).max(1));
         let mut used = full;
         for (slot, &bits) in layout.slots.iter_mut().zip(&widths) {
@@ -175,7 +176,7 @@ impl Layout {
         }
     }
 
-    /// Packs the slots of a state of which most are as in a state that is packed already.
+    /// Packs the slots of a state, most of which are equal to those of a packed state.
     pub(crate) fn pack_changes(
         &self,
         base: &[i32],
@@ -209,14 +210,15 @@ impl Layout {
         }
     }
 
-    /// Sorts the multisets of a state, elements that are there first; data comes last in the
-    /// comparison, so that with tracking the order does not depend on labels as far as possible.
+    /// Sorts the multisets of a state, present elements first. Data is compared last, so that with
+    /// tracking the order depends on labels as little as possible.
     pub(crate) fn sort_bags(&self, memory: &mut [i32]) {
         for bag in &self.bags {
             let (at, stride) = (bag.at as usize, bag.stride as usize);
             let slots = &self.slots[at..at + stride];
             let area = &mut memory[at..at + bag.capacity as usize * stride];
-            // An absent element has no parts, even if a rule wrote to one that it had removed.
+            // An absent element has no contents, even if a rule wrote to an element that it had
+            // removed.
             for element in area.chunks_exact_mut(stride) {
                 if element[0] == UNDEFINED {
                     element.fill(UNDEFINED);
@@ -238,7 +240,7 @@ impl Layout {
     }
 }
 
-/// Compares two elements of a multiset: first without data, then by labels; ghosts never count.
+/// Compares two elements of a multiset: first without data, then by labels; ghosts are ignored.
 fn compare(slots: &[Slot], a: &[i32], b: &[i32]) -> std::cmp::Ordering {
     let erased = |slot: &Slot, code: i32| match slot.kind {
         SlotKind::Location(_) => i32::from(code != UNDEFINED),
@@ -265,7 +267,7 @@ fn code_at(pieces: &[Piece], mut position: u32) -> i32 {
     0
 }
 
-/// Returns each slot of a state its name, as the description would write it.
+/// Returns the name of each slot of a state, as written in a description.
 pub(crate) fn slot_names(program: &Program) -> Vec<String> {
     let mut names = Vec::new();
     for &var in &program.globals {

@@ -1,5 +1,5 @@
-//! Labels against data: a random protocol runs with both, and after every step each location holds
-//! the value that its label stands for.
+//! Labels against data: a random protocol runs with both, and after every step each location must
+//! hold the value that its label denotes.
 
 use consistory_verdict::Budget;
 
@@ -15,7 +15,8 @@ mod support;
 use support::protocols::{RandomProtocol, Style};
 use support::{Random, cases};
 
-/// Finds the rule with labels that belongs to a rule with data, and the data that the rule binds.
+/// Finds the rule with labels that corresponds to a rule with data, and the data that the rule
+/// binds.
 fn counterpart(plain: &System, tracked: &System, number: usize) -> (usize, Option<i32>) {
     let instance = &plain.lowered.rules[number];
     let data = tracked.flow.as_ref().unwrap().data;

@@ -1,12 +1,13 @@
-//! From the checked program to code with addresses.
+//! Lowering of a checked program to code with addresses.
 //!
-//! With tracking, slots of the data type hold labels instead of values: a label names the location,
-//! or the store of the current rule, that the contents come from. Copies then need no code of their
-//! own. Assertions and invariants that look at data are left out; they are for plain checking.
+//! With tracking, slots of the data type hold labels instead of values: a label denotes the
+//! location, or the store of the current rule, from which the contents come. So copies need no
+//! special code. Assertions and invariants that read data are omitted; they are checked only
+//! without tracking.
 //!
-//! Start states run on concrete data even with tracking: which initial values are equal is known
-//! only then. Subprograms are lowered twice for that, once with labels for rules and once with data
-//! for start states.
+//! Start states run on concrete data even with tracking, because only then it is known which
+//! initial values are equal. Therefore subprograms are lowered twice, once with labels for rules
+//! and once with data for start states.
 
 use std::sync::Arc;
 
@@ -26,28 +27,28 @@ use crate::murphi::ir::{
 };
 use crate::murphi::{BinaryOp, Span, Type, TypeId, Types};
 
-/// Up to how many instances each gets code of its own.
+/// Largest number of instances of a rule or invariant that have separate code each.
 const MAX_SPECIALISED_RULES: usize = 2000;
 
-/// The label of what the first store of a rule stores; the second has the next.
+/// Label of the value of a rule's first store; the second store has the next label.
 pub(crate) const STORE_LABEL: i32 = 1 << 24;
-/// The label of what was cleared.
+/// Label of cleared data.
 pub(crate) const CLEARED_LABEL: i32 = 1 << 26;
 
-/// Everything that runs.
+/// All code of a system.
 #[derive(Debug)]
 pub(crate) struct Lowered {
-    /// Rules, those with the least priority number first.
+    /// Rules, sorted by priority number.
     pub(crate) rules: Vec<Instance>,
-    /// For each priority the end of its rules.
+    /// End of the rules of each priority.
     pub(crate) priority_ends: Vec<usize>,
     pub(crate) starts: Vec<Instance>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) routines: Vec<Routine>,
     pub(crate) sites: Vec<Site>,
-    /// For the site of each doubtful loop the scalarsets that the loop ranges over.
+    /// For the site of each doubtful loop, the scalarsets that the loop ranges over.
     pub(crate) loops: FxHashMap<SiteId, Vec<TypeId>>,
-    /// How many slots there are, the state's first.
+    /// Number of slots; the state's slots come first.
     pub(crate) slots: u32,
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn lower(
             Role::Global => {}
             Role::Local => *address = place(program.types.slots(variable.ty)),
             Role::Value => *address = place(1),
-            // After its own slot there is room for an argument without an address.
+            // The slot after its own one has room for an argument without an address.
             Role::Reference { .. } => *address = place(1 + program.types.slots(variable.ty)),
         }
     }
@@ -129,21 +130,21 @@ pub(crate) fn lower(
     }
 }
 
-/// Goes through the rules of a state: only enabled ones of the least priority fire.
+/// An iteration over the rules of a state; only enabled rules of the least priority fire.
 pub(crate) struct ByPriority<'a> {
     ends: &'a [usize],
     is_enabled: bool,
 }
 
 impl Lowered {
-    /// Starts to go through the rules.
+    /// Starts an iteration over the rules.
     pub(crate) fn by_priority(&self) -> ByPriority<'_> {
         ByPriority { ends: &self.priority_ends, is_enabled: false }
     }
 }
 
 impl ByPriority<'_> {
-    /// Checks whether a rule may still fire; rules are asked for in their order.
+    /// Checks whether a rule may still fire; must be called for the rules in their order.
     #[inline]
     pub(crate) fn admits(&mut self, rule: usize) -> bool {
         while let [end, rest @ ..] = self.ends
@@ -157,7 +158,7 @@ impl ByPriority<'_> {
         true
     }
 
-    /// Notes that the last rule was enabled.
+    /// Records that the last rule was enabled.
     #[inline]
     pub(crate) fn fired(&mut self) {
         self.is_enabled = true;
@@ -168,25 +169,26 @@ struct Lowerer<'a> {
     program: &'a Program,
     types: &'a Types,
     text: &'a str,
-    /// The data type, while slots of it hold labels.
+    /// The data type, while its slots hold labels.
     data: Option<TypeId>,
-    /// The data type, if rules run with labels; in start states too, which run on data.
+    /// The data type, if rules run with labels; also set in start states, which run on data.
     erased: Option<TypeId>,
-    /// Index of the routine of the first subprogram: those for start states follow those for rules.
+    /// Index of the first subprogram's routine; the routines for start states come after those for
+    /// rules.
     first_routine: u32,
     symmetric: &'a Symmetric,
-    /// The slots that may be in use while a subprogram or rule runs.
+    /// Slots that may be in use while a subprogram or rule runs.
     live: Arc<[(u32, u32)]>,
-    /// Where each variable is.
+    /// Address of each variable.
     addresses: Vec<u32>,
     sites: Vec<Site>,
     known_sites: FxHashMap<Site, SiteId>,
     loops: FxHashMap<SiteId, Vec<TypeId>>,
     /// Parameters that are built into the code.
     values: FxHashMap<VarId, i32>,
-    /// Aliases whose place is known.
+    /// Aliases whose address is known.
     places: FxHashMap<VarId, u32>,
-    /// How many copies of the current expression are written out.
+    /// Number of copies into which the current expression is expanded.
     copies: u32,
 }
 
@@ -264,7 +266,7 @@ impl Lowerer<'_> {
                     break;
                 }
             }
-            // A ruleset over nothing has no rules.
+            // A ruleset over an empty type has no rules.
             if self.choices(&rule.binders) == 0 {
                 instances.pop();
             }
@@ -274,7 +276,7 @@ impl Lowerer<'_> {
         instances
     }
 
-    /// Counts the values of a binder; with tracking all data is alike.
+    /// Counts the values of a binder; with tracking, a binder of data has only one.
     fn width(&self, binder: &Binder) -> usize {
         match binder {
             Binder::Quantifier { var, .. } if self.is_data(self.ty(*var)) => 1,
@@ -302,7 +304,7 @@ impl Lowerer<'_> {
         false
     }
 
-    /// Returns the value of each binder; an alias has none and counts as 0.
+    /// Returns the value of each binder; an alias has no value and counts as 0.
     fn parameters(&self, binders: &[Binder], choice: &[usize], rule: &Rule) -> Vec<i32> {
         let values = binders.iter().zip(choice).map(|(binder, &at)| match binder {
             Binder::Quantifier { var, .. } if self.is_data(self.ty(*var)) => {
@@ -395,7 +397,7 @@ impl Lowerer<'_> {
         (prelude, chosen)
     }
 
-    /// Binds an alias, by an operation if its place is not known.
+    /// Binds an alias; returns an operation if its address is not known.
     fn alias(&mut self, binder: &Binder) -> Option<Op> {
         match binder {
             Binder::Alias { var, place } if self.values.contains_key(&place.root) => {
@@ -456,7 +458,7 @@ impl Lowerer<'_> {
         self.places.clear();
     }
 
-    /// Lists the locals of rules and of the subprograms from a number on.
+    /// Lists the locals of all rules and of the subprograms from a given number on.
     fn in_use(&self, from: usize) -> Arc<[(u32, u32)]> {
         let program = self.program;
         let subprograms = program.functions[from..].iter();
@@ -478,7 +480,7 @@ impl Lowerer<'_> {
             self.site(function.span, FaultKind::NoReturn { function: name })
         });
         let locals = self.areas(&function.locals);
-        // Where a return leaves the result is found by the type of its function.
+        // The type of the function determines where a return stores the result.
         let body = self.stmts_of(&function.body, function.result);
         Routine { locals, body, no_return }
     }
@@ -504,7 +506,7 @@ impl Lowerer<'_> {
                 return self.assign(to, target.ty, value, ops);
             }
             StmtKind::If { branches, otherwise } => {
-                // Such a condition only leads to errors, or the analysis would have refused it.
+                // Such a condition only leads to errors; the analysis refuses all others.
                 let reads =
                     |e: &Expr| self.data.is_some_and(|d| flow::reads_data(self.program, d, e));
                 if branches.iter().any(|(condition, _)| reads(condition)) {
@@ -631,7 +633,7 @@ impl Lowerer<'_> {
         ops.push(op);
     }
 
-    /// Checks whether a check is about data, which tracking has erased.
+    /// Checks whether a check reads data, which tracking has erased.
     fn is_about_data(&self, condition: &Expr) -> bool {
         self.data.is_some_and(|data| flow::mentions_data(self.program, data, condition))
     }
@@ -639,7 +641,7 @@ impl Lowerer<'_> {
     fn assign(&mut self, to: Address, ty: TypeId, value: &Expr, ops: &mut Vec<Op>) {
         if self.types.is_simple(ty) {
             let check = self.fit(ty, value);
-            // A parameter may have been given `undefined`, which is copied like a value.
+            // A parameter may be bound to `undefined`, which is copied like a value.
             if let ExprKind::Read(place) = &value.kind
                 && check.is_none()
                 && self.is_value_parameter(place)
@@ -670,7 +672,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Checks whether a place is a whole parameter that is not `var`.
+    /// Checks whether a place is a whole parameter without `var`.
     fn is_value_parameter(&self, place: &Place) -> bool {
         let role = self.program.variables[place.root.0 as usize].role;
         role == Role::Reference { is_writable: false }
@@ -678,7 +680,7 @@ impl Lowerer<'_> {
             && self.program.functions.iter().any(|function| function.params.contains(&place.root))
     }
 
-    /// Returns what `clear` sets slots to: the least value of each simple type.
+    /// Lists the codes to which `clear` sets slots: the least value of each simple type.
     fn cleared(&self, ty: TypeId, out: &mut Vec<i32>) {
         match self.types.get(ty) {
             _ if self.is_data(ty) => out.push(CLEARED_LABEL),
@@ -703,7 +705,7 @@ impl Lowerer<'_> {
         self.program.variables[var.0 as usize].ty
     }
 
-    /// Returns capacity, stride and element of a multiset.
+    /// Returns the capacity, stride and element type of a multiset.
     fn multiset(&self, ty: TypeId) -> (u32, u32, TypeId) {
         match *self.types.get(ty) {
             Type::Multiset { capacity, element } => {
@@ -734,7 +736,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Returns the check that a value needs to become one of a type, if it needs any.
+    /// Returns the check that a value of one type needs before it is stored as another one, if any.
     fn fit(&mut self, ty: TypeId, value: &Expr) -> Option<Fit> {
         if self.types.includes(ty, value.ty) || self.is_data(ty) {
             return None;
@@ -849,7 +851,7 @@ impl Lowerer<'_> {
         self.values.get(&place.root).map(|&value| Code::Const(value))
     }
 
-    /// Reads a variable that holds a value and is never undefined.
+    /// Reads a variable that is never undefined.
     fn variable(&mut self, var: VarId) -> Code {
         let place = self.program.variables[var.0 as usize].name.to_string();
         let site = self.site(Span::default(), FaultKind::Undefined { place });
@@ -861,7 +863,7 @@ impl Lowerer<'_> {
     fn expr(&mut self, expr: &Expr) -> Code {
         match &expr.kind {
             ExprKind::Value(code) => Code::Const(*code),
-            // Only a call passes it on: a read of the parameter then fails.
+            // Only a call passes `undefined` on; a read of the parameter then fails.
             ExprKind::Undefined => Code::Const(UNDEFINED),
             ExprKind::Read(place) => {
                 if let Some(value) = self.known(place) {
@@ -917,7 +919,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Lowers a quantifier; one over few known values is written out.
+    /// Lowers a quantifier; a quantifier over few known values is expanded.
     fn quantified(
         &mut self,
         is_forall: bool,
@@ -1028,7 +1030,8 @@ fn constant(op: BinaryOp, a: i32, b: i32) -> Option<i32> {
     })
 }
 
-/// Joins conditions, those inside conjunctions too; what stands after `false` never runs.
+/// Joins conditions, including those inside conjunctions; conditions after `false` are dropped,
+/// since they never run.
 fn and(all: Vec<Code>) -> Code {
     let mut flat = Vec::new();
     for code in all {

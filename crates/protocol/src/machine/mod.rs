@@ -1,4 +1,4 @@
-//! Running a checked program: code with addresses, and the machine that runs it.
+//! Execution of a checked program: code with addresses, and the machine that runs it.
 
 pub(crate) mod code;
 pub(crate) mod layout;

@@ -1,4 +1,4 @@
-//! Running expressions and statements.
+//! Execution of expressions and statements.
 
 use consistory_verdict::{Budget, Stopped};
 
@@ -9,32 +9,32 @@ use crate::machine::code::{
 use crate::machine::layout::Layout;
 use crate::murphi::{Piece, TypeId};
 
-/// How many rounds a `while` may go on.
+/// Largest number of rounds of a `while` loop.
 pub(crate) const MAX_WHILE_ROUNDS: u32 = 1000;
 
-/// How many rounds all loops of a rule may take together.
+/// Largest number of rounds of all loops of a rule together.
 pub(crate) const MAX_LOOP_ROUNDS: u32 = 10_000_000;
 
-/// After how many rounds of loops the clock is read.
+/// Number of rounds of loops after which the clock is read.
 const ROUNDS_BETWEEN_CHECKS: u32 = 1 << 14;
 
-/// What runs code: the memory, and the subprograms to call.
+/// An interpreter of code: the memory, and the subprograms that it can call.
 pub(crate) struct Machine<'a> {
     pub(crate) memory: Vec<i32>,
     routines: &'a [Routine],
     layout: &'a Layout,
-    /// Symmetric scalarsets: doubtful loops over them are run in every order.
+    /// Symmetric scalarsets; doubtful loops over them are run in every order.
     pub(crate) symmetric: Vec<TypeId>,
-    /// How many rounds of loops are left.
+    /// Number of rounds of loops that remain.
     pub(crate) fuel: u32,
     budget: Budget,
-    /// Why the last rule was given up in the middle, if it was; its result does not count.
+    /// Reason why the last rule was aborted, if it was; its result does not count.
     pub(crate) stopped: Option<Stopped>,
-    /// What `put` printed, if somebody listens.
+    /// Text that `put` printed, if it is recorded.
     pub(crate) printed: Option<Vec<Printed>>,
 }
 
-/// A piece of what a rule prints.
+/// A piece of a rule's output.
 #[derive(Clone, Debug)]
 pub(crate) enum Printed {
     Text(std::sync::Arc<str>),
@@ -169,7 +169,7 @@ impl<'a> Machine<'a> {
         operation(a, b).filter(|&code| code != UNDEFINED).ok_or(site)
     }
 
-    /// Checks whether a condition gives `wanted` for some value of a range.
+    /// Checks whether a condition evaluates to `wanted` for some value of a range.
     fn any(&mut self, slot: u32, domain: &Range, body: &Code, wanted: i32) -> Ran<bool> {
         let mut found = false;
         self.each(slot, domain, |machine| {
@@ -179,7 +179,7 @@ impl<'a> Machine<'a> {
         Ok(found)
     }
 
-    /// Takes one round off what the loops of a rule may take.
+    /// Counts one round of a loop of the rule, and fails if none is left.
     #[inline]
     fn burn(&mut self, site: SiteId) -> Ran<()> {
         self.fuel = self.fuel.checked_sub(1).ok_or(site)?;
@@ -189,7 +189,7 @@ impl<'a> Machine<'a> {
         if self.stopped.is_some() { Err(site) } else { Ok(()) }
     }
 
-    /// Runs something for each value of a range, until it returns.
+    /// Calls a function for each value of a range, until it returns a result that ends the loop.
     fn each(
         &mut self,
         slot: u32,
@@ -227,10 +227,11 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
-    /// Runs a loop in every order of its rounds; it fails if what it leaves differs.
+    /// Runs a loop in every order of its rounds; fails if the results differ.
     ///
-    /// Rounds that leave the same in another order are gone on from once: with n rounds that do not
-    /// depend on their order, n 2^(n-1) rounds are run instead of n n!.
+    /// If different orders of the same rounds have equal results, the search continues from them
+    /// only once: for n rounds that do not depend on their order, n 2^(n-1) rounds are run instead
+    /// of n n!.
     fn every_order(
         &mut self,
         slot: u32,
@@ -238,11 +239,12 @@ impl<'a> Machine<'a> {
         body: &[Op],
         orders: &Orders,
     ) -> Ran<Flow> {
-        /// With more rounds there are too many sets of them.
+        /// Largest number of rounds of such a loop; the number of sets of rounds is exponential in
+        /// it.
         const MAX_ROUNDS_ORDERED: usize = 8;
-        /// So many rounds are run at most; five in every order are fewer.
+        /// Largest number of rounds that are run; all orders of five rounds need fewer.
         const MAX_ROUNDS_RUN: usize = 5_000;
-        /// So many slots may all copies of the memory have together.
+        /// Largest number of slots in all copies of the memory together.
         const MAX_COPIED_SLOTS: usize = 1 << 24;
         let values = pieces.iter().flat_map(|p| (0..p.count).map(|i| p.first + i as i32));
         let values: Vec<i32> = values.collect();
@@ -254,7 +256,7 @@ impl<'a> Machine<'a> {
         let after = self.memory.clone();
         let left = self.left(orders);
         let all = (1usize << values.len()) - 1;
-        // For each set of rounds all that they may leave, and the memory after them.
+        // For each set of rounds, its possible results, each with the memory after it.
         let mut reached: Vec<Vec<(Vec<i32>, Vec<i32>)>> = vec![Vec::new(); all + 1];
         reached[0].push((Vec::new(), before));
         let (mut work, mut copied) = (0, 0);
@@ -297,7 +299,8 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
-    /// Returns what a loop has left: the state, its multisets sorted, and what else is in use.
+    /// Returns the result of a loop: the state, with its multisets sorted, and the other slots in
+    /// use.
     fn left(&self, orders: &Orders) -> Vec<i32> {
         let mut left = self.memory[..self.layout.slots.len()].to_vec();
         self.layout.sort_bags(&mut left);
@@ -307,7 +310,7 @@ impl<'a> Machine<'a> {
         left
     }
 
-    /// Checks whether an element is there and meets a condition.
+    /// Checks whether an element is present and satisfies a condition.
     fn holds(&mut self, scan: &Scan, base: u32, index: u32) -> Ran<bool> {
         if self.memory[(base + index * scan.stride) as usize] == UNDEFINED {
             return Ok(false);
@@ -348,7 +351,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Calls a subprogram; its result is where the call says.
+    /// Calls a subprogram, which stores its result in the slot that the call names.
     fn call(&mut self, call: &Call) -> Ran<()> {
         for pass in &call.arguments {
             match pass {
@@ -384,7 +387,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Binds aliases and looks whether what was chosen is there.
+    /// Binds aliases, and checks whether the chosen elements are present.
     pub(crate) fn prepare(&mut self, prelude: &[Op], chosen: &[Chosen]) -> Ran<bool> {
         let mut done = 0;
         for choice in chosen {
@@ -542,7 +545,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Goes on to the next order; after the last comes the first again, and `false`.
+/// Advances to the next permutation; after the last one, starts again with the first and returns
+/// `false`.
 pub(crate) fn next_order<T: Ord>(order: &mut [T]) -> bool {
     let Some(at) = (1..order.len()).rev().find(|&at| order[at - 1] < order[at]) else {
         order.reverse();

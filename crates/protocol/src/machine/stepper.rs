@@ -1,4 +1,4 @@
-//! One step at a time: a state is loaded, rules fire on it one after the other.
+//! Single steps: a state is loaded, and rules fire on it one after the other.
 
 use consistory_verdict::Budget;
 
@@ -8,31 +8,31 @@ use crate::machine::run::{Flow, MAX_LOOP_ROUNDS, Machine, position};
 use crate::system::System;
 use crate::tracking::{Effect, Operation, Source};
 
-/// What came of trying a rule.
+/// Result of trying a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fired {
     /// Its guard does not hold.
     Disabled,
-    /// It ran; the slots hold what it left.
+    /// It ran; the slots hold the state after it.
     Done,
-    /// It went wrong.
+    /// It failed.
     Fault(SiteId),
 }
 
-/// What came of checking the invariants.
+/// Result of checking the invariants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Claimed {
     Hold,
     /// The claim that does not hold.
     Fails(usize),
-    /// The claim whose evaluation went wrong.
+    /// The claim whose evaluation failed.
     Fault(usize, SiteId),
 }
 
-/// Which stores take effect at once in a protocol with `serialize` marks.
+/// Stores that take effect immediately in a protocol with `serialize` marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Serialization {
-    /// Stores whose value is not put where a `serialize` mark may look for it.
+    /// Stores whose value is not in a location where a `serialize` mark may look for it.
     Inferred,
     /// None: every store waits until a mark serializes it.
     MarksOnly,
@@ -43,9 +43,9 @@ pub(crate) struct Stepper<'s> {
     pub(crate) system: &'s System,
     pub(crate) machine: Machine<'s>,
     serialization: Serialization,
-    /// The slots of the state that was loaded.
+    /// Slots of the loaded state.
     base: Vec<i32>,
-    /// What the last rule did to locations; only with tracking.
+    /// Effect of the last rule on the locations; only with tracking.
     pub(crate) effect: Effect,
 }
 
@@ -74,18 +74,18 @@ impl<'s> Stepper<'s> {
         self.reset();
     }
 
-    /// Goes back to the state that was loaded.
+    /// Returns to the loaded state.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.machine.memory[..self.base.len()].copy_from_slice(&self.base);
     }
 
-    /// Returns the slots that the last rule left.
+    /// Returns the slots after the last rule.
     pub(crate) fn slots(&self) -> &[i32] {
         &self.machine.memory[..self.base.len()]
     }
 
-    /// Packs what the last rule left, given the words of the state that was loaded.
+    /// Packs the state after the last rule, given the words of the loaded state.
     pub(crate) fn pack_from(&self, before: &[u64], words: &mut [u64]) {
         self.system.layout.pack_changes(&self.base, self.slots(), before, words);
     }
@@ -124,7 +124,7 @@ impl<'s> Stepper<'s> {
         let layout = &self.system.layout;
         self.effect.operations.clear();
         self.effect.sources.clear();
-        // The data in the order in which locations hold it.
+        // Data in the order of the locations.
         let mut values: Vec<i32> = Vec::new();
         for (&slot, number) in layout.locations.iter().zip(0..) {
             let code = &mut self.machine.memory[slot as usize];
@@ -143,7 +143,8 @@ impl<'s> Stepper<'s> {
         self.erase_ghosts();
     }
 
-    /// Makes ghosts the same in every state, as unpacking does: they are not part of it.
+    /// Sets ghosts to the same value in every state, as unpacking does, because they are not part
+    /// of the state.
     fn erase_ghosts(&mut self) {
         for &slot in &self.system.layout.ghosts {
             self.machine.memory[slot as usize] = CLEARED_LABEL;
@@ -157,7 +158,7 @@ impl<'s> Stepper<'s> {
         }
     }
 
-    /// Tries a rule on the state that was loaded; unless it is disabled, `reset` must follow.
+    /// Tries a rule on the loaded state; unless the rule is disabled, `reset` must follow.
     pub(crate) fn fire(&mut self, number: usize) -> Fired {
         match self.attempt(number) {
             Ok(true) => self.finish(),
@@ -193,7 +194,7 @@ impl<'s> Stepper<'s> {
         Ok(true)
     }
 
-    /// Sorts multisets, and reads off where the contents of locations come from.
+    /// Sorts multisets, and determines the sources of the locations from their labels.
     fn finish(&mut self) -> Fired {
         self.sort_bags();
         let layout = &self.system.layout;
@@ -201,13 +202,13 @@ impl<'s> Stepper<'s> {
             self.effect.sources.clear();
             for (&slot, number) in layout.locations.iter().zip(0..) {
                 let label = self.machine.memory[slot as usize];
-                // Most rules leave most locations alone.
+                // Most rules do not change most locations.
                 let source = match label == number {
                     true => Source::Location(number as u32),
                     false => self.source(label),
                 };
                 self.effect.sources.push(source);
-                // From here on a location only says whether it is defined.
+                // From now on the slot of a location only indicates whether it is defined.
                 if label != UNDEFINED {
                     self.machine.memory[slot as usize] = number;
                 }
@@ -222,7 +223,8 @@ impl<'s> Stepper<'s> {
         Fired::Done
     }
 
-    /// Serializes the stores of the last rule whose value is not where a mark may look for it.
+    /// Serializes the stores of the last rule whose value is not in a location where a mark may
+    /// look for it.
     fn serialize_at_once(&mut self) {
         let Effect { operations, sources } = &mut self.effect;
         for number in 0..operations.len() {
@@ -235,7 +237,7 @@ impl<'s> Stepper<'s> {
         }
     }
 
-    /// Returns what a label means for the rule that fires.
+    /// Returns the meaning of a label for the rule that fires.
     fn source(&self, label: i32) -> Source {
         match label {
             UNDEFINED | CLEARED_LABEL => Source::Nothing,
@@ -272,7 +274,7 @@ impl<'s> Stepper<'s> {
         position(&fit.pieces, code).ok_or(fit.site)
     }
 
-    /// Checks the invariants of the state that was loaded.
+    /// Checks the invariants of the loaded state.
     pub(crate) fn claims(&mut self) -> Claimed {
         for (number, claim) in self.system.lowered.claims.iter().enumerate() {
             self.machine.fuel = MAX_LOOP_ROUNDS;
@@ -281,7 +283,7 @@ impl<'s> Stepper<'s> {
             }
             let holds = match self.machine.prepare(&claim.prelude, &claim.chosen) {
                 Ok(true) => self.machine.eval(&claim.condition).map(|code| code != 0),
-                // There is no such element, so nothing is claimed of it.
+                // There is no such element, so the claim does not apply.
                 other => other.map(|_| true),
             };
             match holds {

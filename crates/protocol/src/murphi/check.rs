@@ -1,9 +1,9 @@
-//! Names and types: from the syntax tree to a checked program.
+//! Resolution of names and checking of types: from the syntax tree to a checked program.
 //!
-//! Everything that can be known without running a rule is reported here, all of it at once: names,
-//! types, constants out of range, assignments to what is read-only, guards with effects, misplaced
-//! marks. Expressions with an error have a type that fits everywhere, so that one mistake is one
-//! message.
+//! All errors that can be found without running a rule are reported together: names, types,
+//! constants out of range, assignments to read-only variables, guards with side effects, misplaced
+//! marks. An expression with an error has a type that fits everywhere, so that one mistake leads to
+//! one message.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::murphi::parser::Problem;
 use crate::murphi::syntax::{self as ast, Ident, Span};
 use crate::murphi::types::{Field, Type, TypeId, Types};
 
-/// The priority of a rule that has no number, as in other tools.
+/// Priority of a rule without a number, as in other tools.
 const DEFAULT_PRIORITY: i32 = 50;
 
-/// How many instances the rules may have in all.
+/// Largest number of instances of all rules together.
 const MAX_INSTANCES: usize = 1 << 20;
 
-/// How many slots all variables together may take.
+/// Largest number of slots of all variables together.
 const MAX_VARIABLE_SLOTS: u64 = 1 << 24;
 
-/// Checks a description; what is wrong is appended to `problems`.
+/// Checks a description; errors are appended to `problems`.
 ///
-/// `constants` take the place of the values that the description gives to constants.
+/// `constants` replace the values that the description gives to constants.
 pub(crate) fn check(
     model: &ast::Model,
     constants: &[(String, ConstantValue)],
@@ -55,7 +55,7 @@ pub(crate) fn check(
     checker.model(model)
 }
 
-/// A value for a constant, given from outside a description.
+/// A value for a constant that is given from outside a description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConstantValue {
     /// A number.
@@ -64,7 +64,7 @@ pub enum ConstantValue {
     Boolean(bool),
 }
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Symbol {
     Constant { code: i32, ty: TypeId },
@@ -76,13 +76,13 @@ pub(super) enum Symbol {
 pub(super) struct Checker<'a> {
     pub(super) types: Types,
     pub(super) variables: Vec<Variable>,
-    /// For each variable whether assigning to it may change the state.
+    /// For each variable, whether an assignment to it may change the state.
     pub(super) touches_state: Vec<bool>,
     pub(super) functions: Vec<Function>,
     scopes: Vec<FxHashMap<Arc<str>, Symbol>>,
-    /// The locals of the rule or subprogram being checked.
+    /// Locals of the rule or subprogram that is being checked.
     locals: Vec<VarId>,
-    /// Where the function being checked leaves its result.
+    /// Variable for the result of the function that is being checked.
     pub(super) result: Option<VarId>,
     pub(super) is_in_function: bool,
     pub(super) has_effects: bool,
@@ -90,9 +90,9 @@ pub(super) struct Checker<'a> {
     pub(super) open: Option<Arc<str>>,
     data: Option<TypeId>,
     data_name: Option<Ident>,
-    /// Values for constants, from outside.
+    /// Values for constants that are given from outside.
     constants: &'a [(String, ConstantValue)],
-    /// For each of these whether the description has such a constant.
+    /// For each of these constants, whether the description declares it.
     replaced: Vec<bool>,
     problems: &'a mut Vec<Problem>,
 }
@@ -128,7 +128,7 @@ impl Checker<'_> {
         }
         let missing = self.constants.iter().zip(&self.replaced).find(|(_, replaced)| !**replaced);
         if let Some(((name, _), _)) = missing {
-            let message = format!("there is no constant `{name}` to give a value to");
+            let message = format!("there is no constant `{name}` that could be given a value");
             self.report(Span::default(), message);
         }
         self.data_type();
@@ -173,7 +173,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Counts the choices of parameters that a rule has.
+    /// Counts the combinations of a rule's parameters.
     fn instances(&self, binders: &[Binder]) -> usize {
         binders.iter().fold(1, |product, binder| match binder {
             Binder::Quantifier { values, .. } => product.saturating_mul(values.len()),
@@ -193,7 +193,7 @@ impl Checker<'_> {
 
     pub(super) fn find(&mut self, ident: &Ident) -> Option<Symbol> {
         let mut found = self.scopes.iter().rev().find_map(|scope| scope.get(&ident.name)).copied();
-        // The names that the language declares may be written in any case.
+        // The names that the language declares may be written in upper or lower case.
         if found.is_none() {
             let builtin = BUILTINS.iter().find(|name| name.eq_ignore_ascii_case(&ident.name));
             found = builtin.and_then(|&name| self.scopes[0].get(name)).copied();
@@ -201,7 +201,7 @@ impl Checker<'_> {
         if found.is_none() {
             let near = self.nearest(&ident.name);
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            self.report(ident.span, format!("nothing is called `{}`{hint}", ident.name));
+            self.report(ident.span, format!("unknown name `{}`{hint}", ident.name));
         }
         found
     }
@@ -261,14 +261,17 @@ impl Checker<'_> {
                 let symbol = match (self.constant(&value), replacement) {
                     (Some(_), Some((_, ty))) if !self.types.overlap(ty, value.ty) => {
                         let message = format!("the constant is {}", self.types.show(value.ty));
-                        self.report(value.span, message + ", and so must its replacement be");
+                        self.report(value.span, message + ", and its replacement must be too");
                         Symbol::Constant { code: 0, ty: Types::ERROR }
                     }
                     (Some(_), Some((code, ty))) => Symbol::Constant { code, ty },
                     (Some(code), None) => Symbol::Constant { code, ty: value.ty },
                     (None, _) => {
                         if value.ty != Types::ERROR {
-                            self.report(value.span, "a constant's value must be constant");
+                            self.report(
+                                value.span,
+                                "the value of a constant must be a constant expression",
+                            );
                         }
                         Symbol::Constant { code: 0, ty: Types::ERROR }
                     }
@@ -293,8 +296,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Finds the value that a constant is given from outside; only those of the description itself
-    /// can be given one.
+    /// Returns the value for a constant that is given from outside; only constants at the outermost
+    /// level can be given one.
     fn replacement(&mut self, name: &Ident, role: Role) -> Option<(i32, TypeId)> {
         if role != Role::Global {
             return None;
@@ -368,7 +371,8 @@ impl Checker<'_> {
                 let mut seen = Vec::new();
                 for &member in &members {
                     if seen.contains(&member) {
-                        let message = format!("{} is twice in the union", self.types.show(member));
+                        let message =
+                            format!("{} occurs twice in the union", self.types.show(member));
                         self.report(ty.span, message);
                     } else {
                         seen.push(member);
@@ -520,7 +524,7 @@ impl Checker<'_> {
                     Binder::Choose { .. } => Some("choose"),
                     _ => None,
                 }) {
-                    self.report(rule.span, format!("a start state cannot stand inside `{binder}`"));
+                    self.report(rule.span, format!("a start state cannot be inside `{binder}`"));
                 }
                 let number = out.starts.len() + 1;
                 let name = name.clone().unwrap_or_else(|| format!("start state {number}").into());
@@ -588,7 +592,7 @@ impl Checker<'_> {
         condition
     }
 
-    /// Checks a quantifier of a ruleset, whose values must be known.
+    /// Checks a quantifier of a ruleset, whose values must be constant.
     fn binder(&mut self, quantifier: &ast::Quantifier) -> Option<Binder> {
         let (ty, values) = match &quantifier.domain {
             ast::Domain::Type(ty) => {
@@ -617,7 +621,7 @@ impl Checker<'_> {
                         (Types::INTEGER, counted(from, to, by).take(MAX_INSTANCES + 1).collect())
                     }
                     (_, Some(0)) => {
-                        self.report(quantifier.name.span, "this never ends: its step is 0");
+                        self.report(quantifier.name.span, "this range never ends: its step is 0");
                         (Types::ERROR, Vec::new())
                     }
                     _ => (Types::ERROR, Vec::new()),
@@ -638,7 +642,7 @@ impl Checker<'_> {
 
     // ---- marks ----
 
-    /// Finds the type that `--@ data` names.
+    /// Returns the type that `--@ data` names.
     fn data_type(&mut self) -> Option<TypeId> {
         if self.data.is_none()
             && let Some(ident) = self.data_name.take()
@@ -717,7 +721,7 @@ impl Checker<'_> {
         Some(Mark { kind, proc: proc.flatten(), block: block.flatten(), span: mark.span })
     }
 
-    /// Checks an expression that names a processor or a block.
+    /// Checks an expression that denotes a processor or a block.
     fn finite(&mut self, expr: &ast::Expr) -> Option<crate::murphi::ir::Expr> {
         let checked = self.expr(expr);
         if checked.ty != Types::ERROR && self.types.count(checked.ty) == 0 {
@@ -749,20 +753,20 @@ impl Checker<'_> {
             [value] => Some(value),
             [] => {
                 let message = format!(
-                    "what is stored? no ruleset over the data type {} stands around this rule",
+                    "the stored value is unknown: no ruleset over the data type {} encloses this rule",
                     self.types.show(data)
                 );
                 self.report(span, message);
                 None
             }
             _ => {
-                self.report(span, "what is stored? say which variable by `value=`");
+                self.report(span, "the stored value is ambiguous: name its variable with `value=`");
                 None
             }
         }
     }
 
-    /// Lists the variables of rulesets over the data type.
+    /// Lists the ruleset variables of the data type.
     fn values_of(&self, binders: &[Binder], data: TypeId) -> Vec<VarId> {
         let variables = binders.iter().filter_map(|binder| match binder {
             Binder::Quantifier { var, .. } if self.ty(*var) == data => Some(*var),
@@ -772,7 +776,7 @@ impl Checker<'_> {
     }
 }
 
-/// Where rules are gathered.
+/// Lists to which rules are added.
 struct Rules<'a> {
     rules: &'a mut Vec<Rule>,
     starts: &'a mut Vec<Rule>,

@@ -115,7 +115,8 @@ impl Checker<'_> {
     pub(super) fn value(&mut self, expr: &ast::Expr) -> Expr {
         let checked = self.expr(expr);
         if matches!(checked.kind, ExprKind::Undefined) {
-            let message = "`undefined` can only be assigned or passed; ask by `isundefined(...)`";
+            let message =
+                "`undefined` can only be assigned or passed; test for it with `isundefined(...)`";
             self.report(expr.span, message);
             return error(expr.span);
         }
@@ -209,7 +210,7 @@ impl Checker<'_> {
                     },
                 };
                 if self.constant(&by) == Some(0) {
-                    self.report(by.span, "this never ends: its step is 0");
+                    self.report(by.span, "this range never ends: its step is 0");
                 }
                 let ty = match (self.constant(&from), self.constant(&to)) {
                     (Some(a), Some(b)) => {
@@ -261,7 +262,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a place that is assigned to.
+    /// Checks a place to which a value is assigned.
     pub(super) fn target(&mut self, expr: &ast::Expr) -> Option<Place> {
         let place = self.place(expr)?;
         if !self.is_writable(place.root) {
@@ -471,7 +472,8 @@ impl Checker<'_> {
             if is_var {
                 let place = self.target(argument)?;
                 let fits = if self.types.is_simple(ty) && self.types.is_simple(place.ty) {
-                    // What is assigned inside must fit outside, and the other way round.
+                    // The types must include each other, because assignments inside must fit
+                    // outside and vice versa.
                     self.types.includes(ty, place.ty) && self.types.includes(place.ty, ty)
                 } else {
                     self.types.same_shape(ty, place.ty)
@@ -525,13 +527,13 @@ impl Checker<'_> {
         code
     }
 
-    /// Evaluates what is constant.
+    /// Evaluates a constant expression.
     pub(super) fn constant(&self, expr: &Expr) -> Option<i32> {
         fold(expr)
     }
 }
 
-/// Evaluates what has no variables.
+/// Evaluates an expression without variables.
 pub(crate) fn fold(expr: &Expr) -> Option<i32> {
     use BinaryOp::*;
     Some(match &expr.kind {

@@ -13,7 +13,7 @@ impl Checker<'_> {
         checked.collect()
     }
 
-    /// Checks a statement; one with an error is left out.
+    /// Checks a statement; a statement with an error is omitted.
     fn stmt(&mut self, stmt: &ast::Stmt) -> Option<StmtKind> {
         Some(match &stmt.kind {
             ast::StmtKind::Assign { target, value } => {

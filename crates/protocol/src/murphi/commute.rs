@@ -1,19 +1,20 @@
 //! Finds the scalarsets that are symmetric.
+//!
 //! By the typing rules, values of a scalarset can only be copied, compared for equality and used as
 //! indices. Two constructs can still distinguish them: a `for` over the scalarset whose result
-//! depends on the order of its rounds, and `clear`, which picks the least value. A loop passes if
-//! each of its rounds writes only
+//! depends on the order of its rounds, and `clear`, which picks the least value. The order of a
+//! loop's rounds does not matter if each round writes only
 //!
 //! - to places that the loop's variable indexes, of variables that are not read or written
 //!   elsewhere in the loop without that index;
 //! - one and the same constant to a variable that the loop does not read;
-//! - to a multiset that it otherwise leaves alone;
-//! - a sum to the variable that it adds to, and nowhere else.
+//! - to a multiset that the loop does not use otherwise;
+//! - a variable plus or minus a term to that variable, which the loop does not use otherwise.
 //!
-//! A loop with `return` passes if it writes nothing and always returns the same constant. A loop
-//! that does not pass is *doubtful*: with symmetry it is run in every order of its rounds, and the
-//! first time that the results differ its scalarset becomes an ordinary type. `clear` makes it one
-//! at once. The search is then right all the same, only larger.
+//! The order does not matter either in a loop with `return` that writes nothing and always returns
+//! the same constant. Any other loop is *doubtful*: with symmetry it is run in every order of its
+//! rounds, and as soon as the results differ, its scalarset becomes an ordinary type. `clear` makes
+//! its scalarset an ordinary type at once. The search is then still correct, only larger.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,18 +26,18 @@ use crate::murphi::ir::{
 use crate::murphi::syntax::{BinaryOp, Span};
 use crate::murphi::types::{Type, TypeId};
 
-/// What may be permuted.
+/// Scalarsets that may be permuted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Symmetric {
-    /// The scalarsets whose values nothing tells apart, but for doubtful loops.
+    /// Scalarsets whose values can be distinguished by nothing, except perhaps by doubtful loops.
     pub(crate) types: Vec<TypeId>,
-    /// For the variable of each doubtful loop the scalarsets that it ranges over.
+    /// For the variable of each doubtful loop, the scalarsets that it ranges over.
     pub(crate) doubtful: FxHashMap<VarId, Vec<TypeId>>,
-    /// Scalarsets of which `clear` picks a value, and where it first does.
+    /// Scalarsets from which `clear` picks a value, and the first place where it does.
     pub(crate) cleared: Vec<(TypeId, Span)>,
 }
 
-/// Finds the scalarsets that are symmetric, and the loops that may tell their values apart.
+/// Finds the scalarsets that are symmetric, and the loops that may distinguish their values.
 pub(crate) fn symmetric(program: &Program) -> Symmetric {
     let mut finder =
         Finder { program, broken: FxHashSet::default(), symmetric: Symmetric::default() };
@@ -93,10 +94,10 @@ impl Finder<'_> {
     }
 }
 
-/// How a loop writes to a variable.
+/// Kind of a loop's write to a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Write {
-    /// At places that the loop's variable indexes, at this step of the way to them.
+    /// To places that the loop's variable indexes, at this step of their paths.
     Indexed(usize),
     /// A constant, or undefined.
     Constant(Option<i32>),
@@ -107,22 +108,22 @@ enum Write {
 
 struct Loop<'a> {
     program: &'a Program,
-    /// The loop's variable and what else has its value.
+    /// The loop's variable and other variables with the same value.
     same: FxHashSet<VarId>,
     roots: FxHashMap<VarId, Root>,
     writes: Vec<(VarId, Write)>,
-    /// Variables that are read, and at which step the loop's variable indexes them.
+    /// Variables that are read, and the step at which the loop's variable indexes them.
     reads: FxHashSet<(VarId, Option<usize>)>,
     returns: Vec<Option<i32>>,
 }
 
-/// The variable that an alias, a parameter or a place belongs to.
+/// The variable to which an alias, a parameter or a place belongs.
 #[derive(Clone, Copy)]
 struct Root {
     var: VarId,
     /// The step at which the loop's variable indexes it.
     indexed: Option<usize>,
-    /// How many steps lead there.
+    /// Number of steps of the path.
     steps: usize,
 }
 
@@ -247,7 +248,8 @@ impl Loop<'_> {
                 self.write(multiset, Write::Other);
             }
             StmtKind::RemovePred { multiset, condition, .. } => {
-                // What is removed in one round is not there in the next, whichever comes first.
+                // An element that one round removes is not present in the next, whichever round
+                // comes first.
                 let reads = self.reads.clone();
                 let root = self.root(multiset).var;
                 self.expr(condition);
@@ -275,7 +277,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Looks into a subprogram, with its parameters bound to what the call passes.
+    /// Analyses a subprogram, with its parameters bound to the arguments of the call.
     fn call(&mut self, function: FunctionId, arguments: &[Argument]) {
         let program = self.program;
         let function = &program.functions[function.0 as usize];
@@ -287,7 +289,7 @@ impl Loop<'_> {
                 Argument::Value(value) => self.expr(value),
             }
         }
-        // Locals start anew with each call, so they carry nothing from round to round.
+        // Locals are new in each call, so they carry no value from round to round.
         let (writes, reads) = (self.writes.len(), self.reads.clone());
         self.stmts(&function.body, false);
         let is_local = |var: &VarId| function.locals.contains(var);
@@ -331,7 +333,7 @@ impl Loop<'_> {
     }
 }
 
-/// Returns e of `x := x + e` and `x := x - e`, for a plain variable x.
+/// Returns `e` for the statements `x := x + e` and `x := x - e`, where `x` is a plain variable.
 fn summand<'a>(target: &Place, value: &'a Expr) -> Option<&'a Expr> {
     let ExprKind::Binary(BinaryOp::Add | BinaryOp::Subtract, left, right) = &value.kind else {
         return None;
@@ -342,7 +344,7 @@ fn summand<'a>(target: &Place, value: &'a Expr) -> Option<&'a Expr> {
 }
 
 impl crate::murphi::types::Types {
-    /// Lists the scalarsets whose values a value of a type may hold.
+    /// Lists the scalarsets whose values may occur in a value of a type.
     fn scalarsets_in(&self, ty: TypeId) -> Vec<TypeId> {
         match self.get(ty) {
             Type::Scalarset { .. } => vec![ty],

@@ -1,14 +1,14 @@
 //! Data flow: checks that a description only copies data, and finds the variables that only observe
 //! it.
 //!
-//! Tracking replaces data by labels, so a rule may copy data (through fields, whole records,
-//! arrays, parameters, results and elements of multisets), ask whether it is defined, and store
-//! the value that a ruleset binds; it may not compare data, compute with it or make it up.
-//! Assertions, invariants and conditions that only lead to errors may look at data: they are
-//! dropped, because labels say nothing about values. A *ghost* is a variable of the state whose
-//! data flows only into such checks and into other ghosts; it is not a location.
+//! Tracking replaces data by labels. So a rule may copy data (through fields, whole records,
+//! arrays, parameters, results and elements of multisets), test whether it is defined, and store
+//! the value that a ruleset binds; it may not compare data, compute with it or create it.
+//! Assertions, invariants and conditions that only lead to errors may read data: tracking drops
+//! them, because labels do not determine values. A *ghost* is a variable of the state whose data
+//! flows only into such checks and into other ghosts; it is not a location.
 //!
-//! Start states are not analysed: they run on concrete data and may do with it what they like.
+//! Start states are not analysed: they run on concrete data and may use it without restrictions.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,19 +20,19 @@ use crate::murphi::parser::Problem;
 use crate::murphi::syntax::Span;
 use crate::murphi::types::{Type, TypeId};
 
-/// What tracking needs to know of a description.
+/// Result of the analysis, for tracking.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) data: TypeId,
     /// The type of processors.
     pub(crate) proc: TypeId,
-    /// The type of blocks; without one there is one block.
+    /// The type of blocks; `None` if there is only one block.
     pub(crate) block: Option<TypeId>,
     pub(crate) serializes: bool,
     pub(crate) ghosts: FxHashSet<VarId>,
 }
 
-/// Finds how data flows, or all that stands against tracking it.
+/// Analyses the data flow, or reports everything that prevents tracking.
 pub(crate) fn analyse(program: &Program) -> Result<Flow, Vec<Problem>> {
     let Some(data) = program.data else {
         let message = "no data type is named: add a line `--@ data TYPE`";
@@ -73,12 +73,12 @@ pub(crate) fn analyse(program: &Program) -> Result<Flow, Vec<Problem>> {
     Ok(Flow { data, proc, block, serializes, ghosts })
 }
 
-/// Checks whether an expression looks at data, if only at whether it is defined.
+/// Checks whether an expression uses data, even if it only tests whether the data is defined.
 pub(crate) fn mentions_data(program: &Program, data: TypeId, expr: &Expr) -> bool {
     looks_at_data(program, data, expr, true)
 }
 
-/// Checks whether an expression looks at the values of data.
+/// Checks whether an expression reads the values of data.
 pub(crate) fn reads_data(program: &Program, data: TypeId, expr: &Expr) -> bool {
     looks_at_data(program, data, expr, false)
 }
@@ -122,7 +122,7 @@ fn looks_at_data(program: &Program, data: TypeId, expr: &Expr, counts_defined: b
     }
 }
 
-/// Checks whether a function does more with data than to copy it.
+/// Checks whether a function does more with data than copying it.
 fn computes(program: &Program, data: TypeId, function: FunctionId) -> bool {
     let mut analysis = Analysis {
         program,
@@ -140,22 +140,22 @@ fn computes(program: &Program, data: TypeId, function: FunctionId) -> bool {
 struct Analysis<'a> {
     program: &'a Program,
     data: TypeId,
-    /// The variables that the stores of the current rule store.
+    /// Variables whose values the stores of the current rule store.
     stored: Vec<VarId>,
-    /// For each alias, the variable that it stands for.
+    /// Variable that each alias denotes.
     roots: FxHashMap<VarId, VarId>,
     /// Data flows between variables: source and target, or `None` if data flows to something that
     /// cannot be a ghost.
     flows: Vec<(VarId, Option<VarId>)>,
-    /// The functions that were analysed.
+    /// Functions that have been analysed.
     seen: FxHashSet<FunctionId>,
     problems: Vec<Problem>,
 }
 
-/// What becomes of a value.
+/// Use of a value.
 #[derive(Clone, Copy)]
 enum Use {
-    /// It goes to a place of the data type that belongs to a variable.
+    /// It is copied to a place of the data type, which belongs to a variable.
     Copied(Option<VarId>),
     Computed,
 }
@@ -171,18 +171,18 @@ impl Analysis<'_> {
         self.program.variables[var.0 as usize].ty
     }
 
-    /// Returns the variable that aliases stand for.
+    /// Returns the variable that an alias denotes.
     fn root(&self, var: VarId) -> VarId {
         self.roots.get(&var).copied().unwrap_or(var)
     }
 
-    /// Returns the variable of the state that a place belongs to.
+    /// Returns the variable of the state to which a place belongs.
     fn global(&self, place: &Place) -> Option<VarId> {
         let root = self.root(place.root);
         (self.program.variables[root.0 as usize].role == Role::Global).then_some(root)
     }
 
-    /// Checks whether values of a type have data in them.
+    /// Checks whether values of a type contain data.
     fn has_data(&self, ty: TypeId) -> bool {
         ty == self.data
             || match self.program.types.get(ty) {
@@ -194,7 +194,7 @@ impl Analysis<'_> {
             }
     }
 
-    /// Checks whether two types of one shape have data at the same places.
+    /// Checks whether two types of the same shape have data at the same places.
     fn same_data(&self, a: TypeId, b: TypeId) -> bool {
         let types = &self.program.types;
         match (types.get(a), types.get(b)) {
@@ -254,7 +254,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Finds the types of processors and blocks.
+    /// Determines the types of processors and blocks.
     fn names(&mut self) -> (Option<TypeId>, Option<TypeId>) {
         let (mut proc, mut block) = (None, None);
         let mut with_block = None;
@@ -269,7 +269,7 @@ impl Analysis<'_> {
                     Some(known) => {
                         let types = &self.program.types;
                         let message = format!(
-                            "elsewhere a {what} is {}, here it is {}",
+                            "a {what} is {} elsewhere, but {} here",
                             types.show(*known),
                             types.show(name.ty)
                         );
@@ -278,7 +278,7 @@ impl Analysis<'_> {
                 }
             }
             if *with_block.get_or_insert(mark.block.is_some()) != mark.block.is_some() {
-                let message = "either every mark says `block=`, or none does";
+                let message = "either all marks or none must have `block=`";
                 self.problems.push((mark.span, message.into()));
             }
         }
@@ -358,7 +358,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// A value goes to a place of type `ty`.
+    /// Analyses a value that is copied to a place of type `ty`.
     fn moved(&mut self, ty: TypeId, value: &Expr, to: Option<VarId>) {
         if ty == self.data {
             self.expr(value, Use::Copied(to));
@@ -430,7 +430,7 @@ impl Analysis<'_> {
 
     // ---- expressions ----
 
-    /// Looks at the indices of a place.
+    /// Analyses the indices of a place.
     fn place(&mut self, place: &Place) {
         for step in &place.steps {
             if let PlaceStep::Index { index, .. } | PlaceStep::Element { index, .. } = step {
@@ -439,10 +439,11 @@ impl Analysis<'_> {
         }
     }
 
-    /// A quantifier's value of the data type is copied: it must be one that a store stores.
+    /// Checks a copy of a quantifier's value of the data type: some store must store it.
     fn bound(&mut self, place: &Place) {
         if !self.stored.contains(&place.root) && !self.stored.contains(&self.root(place.root)) {
-            let message = "this value comes from nowhere: mark the rule with `--@ store ...`";
+            let message =
+                "no store of this rule stores this value: mark the rule with `--@ store ...`";
             self.report(place.span, message);
         }
     }
@@ -515,7 +516,7 @@ impl Analysis<'_> {
 
     // ---- ghosts ----
 
-    /// Finds the variables of the state whose data flows nowhere that matters.
+    /// Finds the variables of the state whose data flows only into checks and into each other.
     fn ghosts(&self) -> FxHashSet<VarId> {
         let program = self.program;
         let with_data = program.globals.iter().copied().filter(|&var| self.has_data(self.ty(var)));
@@ -534,7 +535,7 @@ impl Analysis<'_> {
     }
 }
 
-/// Checks whether statements do nothing but complain.
+/// Checks whether statements only report errors.
 fn is_check(stmts: &[Stmt]) -> bool {
     stmts.iter().all(|stmt| {
         matches!(
@@ -549,5 +550,5 @@ fn is_check(stmts: &[Stmt]) -> bool {
 
 const COMPUTED: &str =
     "this computes with data or compares it; tracking needs data to be copied only";
-const INSIDE: &str = "this makes up data; outside start states data is only copied or stored";
+const INSIDE: &str = "this creates data; outside start states data can only be copied or stored";
 const OUTSIDE: &str = "this takes data out of the data type, where it cannot be tracked";

@@ -1,18 +1,18 @@
-//! A description after checking: names are resolved, every expression has a type.
+//! A description after checking: names are resolved, and every expression has a type.
 //!
-//! Subprograms cannot be recursive, so every variable has one place in memory for good; locals,
-//! parameters and results stand after the state.
+//! Subprograms cannot be recursive, so every variable has a fixed place in memory; locals,
+//! parameters and results come after the state.
 
 use std::sync::Arc;
 
 use crate::murphi::syntax::{BinaryOp, Span};
 use crate::murphi::types::{Piece, TypeId, Types};
 
-/// Names a variable of any kind.
+/// Index of a variable of any kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct VarId(pub(crate) u32);
 
-/// Names a procedure or function.
+/// Index of a procedure or function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FunctionId(pub(crate) u32);
 
@@ -32,8 +32,8 @@ pub(crate) enum Role {
     /// Bound by a quantifier or `choose`, or an alias of a value: it holds a code and is not
     /// assigned to.
     Value,
-    /// An alias of a place or a parameter: its slot holds an address. A parameter that is not
-    /// `var` has a second slot for an argument that has no address.
+    /// An alias of a place or a parameter: its slot holds an address. A parameter without `var` has
+    /// a second slot for an argument that has no address.
     Reference { is_writable: bool },
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Program {
 pub(crate) struct Function {
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<VarId>,
-    /// Where the result is left.
+    /// Variable for the result.
     pub(crate) result: Option<VarId>,
     pub(crate) locals: Vec<VarId>,
     pub(crate) body: Vec<Stmt>,
@@ -63,7 +63,7 @@ pub(crate) struct Function {
     pub(crate) span: Span,
 }
 
-/// What stands around a rule, from the outside in.
+/// Bindings around a rule, outermost first.
 #[derive(Clone, Debug)]
 pub(crate) enum Binder {
     Quantifier { var: VarId, values: Vec<i32> },
@@ -76,7 +76,7 @@ pub(crate) enum Binder {
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) name: Arc<str>,
-    /// Only enabled rules with the least number fire.
+    /// Priority; only enabled rules with the least number fire.
     pub(crate) priority: i32,
     pub(crate) binders: Vec<Binder>,
     pub(crate) guard: Option<Expr>,
@@ -117,7 +117,7 @@ pub(crate) enum MarkKind {
     },
 }
 
-/// Where a value is.
+/// A place of values: a variable and a path into it.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) root: VarId,
@@ -128,14 +128,14 @@ pub(crate) struct Place {
 
 #[derive(Clone, Debug)]
 pub(crate) enum PlaceStep {
-    /// So many slots on.
+    /// A field at this offset in slots.
     Field(u32),
     Index {
         index: Box<Expr>,
         over: TypeId,
         stride: u32,
     },
-    /// An element of a multiset; its first slot says whether it is there.
+    /// An element of a multiset; its first slot indicates whether it is present.
     Element {
         index: Box<Expr>,
         stride: u32,
@@ -153,7 +153,7 @@ pub(crate) struct Expr {
 pub(crate) enum ExprKind {
     Value(i32),
     Undefined,
-    /// Reads a place; a value that is not simple can only be copied.
+    /// The contents of a place; contents that are not simple can only be copied.
     Read(Place),
     Not(Box<Expr>),
     Negate(Box<Expr>),
@@ -184,7 +184,7 @@ pub(crate) enum Argument {
     Value(Expr),
 }
 
-/// What a quantifier or a `for` ranges over.
+/// Values of a quantifier or a `for` loop.
 #[derive(Clone, Debug)]
 pub(crate) enum Domain {
     Type(TypeId),
@@ -199,7 +199,7 @@ pub(crate) struct Stmt {
 
 #[derive(Clone, Debug)]
 pub(crate) enum StmtKind {
-    /// Assigns a value, simple or not.
+    /// Assigns a value, which may be simple or not.
     Assign {
         target: Place,
         value: Expr,

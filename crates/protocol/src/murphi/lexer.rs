@@ -1,19 +1,20 @@
-//! From text to tokens.
+//! Lexer: from text to tokens.
 //!
 //! Keywords are case-insensitive, names are not. Comments are `-- ...` to the end of the line and
-//! `/* ... */`. A comment that starts with `--@`, or with `-- @` and a word that only a mark has, is
-//! a mark: its tokens are kept apart, with the token in front of which it stands.
+//! `/* ... */`. A comment that starts with `--@`, or with `-- @` and a word that occurs only in
+//! marks, is a mark: its tokens are stored separately, with the position of the token that follows
+//! it.
 
 use crate::murphi::syntax::Span;
 
-/// A kind of token; its text is found by its span.
+/// A kind of token; its span identifies its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
     Name,
     Number,
     Text,
     Keyword(Keyword),
-    /// A mark of one character.
+    /// A symbol of one character.
     Sign(u8),
     Assign,
     Arrow,
@@ -36,7 +37,7 @@ macro_rules! keywords {
                 match word { $($text => Some(Keyword::$name),)* _ => None }
             }
 
-            /// Returns how the keyword is written.
+            /// Returns the text of the keyword.
             pub(crate) fn text(self) -> &'static str {
                 match self { $(Keyword::$name => $text),* }
             }
@@ -61,7 +62,7 @@ keywords! {
     Undefine "undefine", Undefined "undefined", Union "union", Var "var", While "while",
 }
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lexeme {
     pub(crate) token: Token,
@@ -78,7 +79,7 @@ pub(crate) struct Comment {
     pub(crate) span: Span,
 }
 
-/// What a text consists of.
+/// The tokens of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Lexed {
     /// The tokens, the last of them [`Token::Eof`].
@@ -123,7 +124,8 @@ pub(crate) fn lex(text: &str) -> Lexed {
     lexed
 }
 
-/// Finds where the text of a mark begins in a comment; nothing if the comment is not a mark.
+/// Returns the position in a comment at which the text of a mark begins, or `None` if the comment
+/// is not a mark.
 fn start_of_mark(comment: &str) -> Option<usize> {
     const WORDS: [&str; 4] = ["data", "load", "store", "serialize"];
     let rest = comment.strip_prefix("--")?;
@@ -159,7 +161,7 @@ fn token(text: &str, at: &mut usize, out: &mut Vec<Lexeme>, problems: &mut Vec<(
             (length, keyword.map_or(Token::Name, Token::Keyword))
         }
         byte if byte.is_ascii_digit() => {
-            // What is not a number in the end is reported by the parser: `0x`, `12ab`.
+            // The parser reports text that is not a number, such as `0x` or `12ab`.
             let length = bytes[start..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
             (length, Token::Number)
         }
@@ -196,7 +198,7 @@ fn token(text: &str, at: &mut usize, out: &mut Vec<Lexeme>, problems: &mut Vec<(
         _ if follows(b">=") => (2, Token::GreaterEqual),
         _ if follows(b"!=") => (2, Token::NotEqual),
         _ if follows(b"..") => (2, Token::Dots),
-        // Written by those who come from C; other tools take them too.
+        // Symbols of C, which other tools accept too.
         _ if follows(b"==") => (2, Token::Sign(b'=')),
         _ if follows(b"&&") => (2, Token::Sign(b'&')),
         _ if follows(b"||") => (2, Token::Sign(b'|')),
@@ -215,15 +217,15 @@ fn token(text: &str, at: &mut usize, out: &mut Vec<Lexeme>, problems: &mut Vec<(
     out.push(Lexeme { token, span: span(start, *at) });
 }
 
-/// Reads a number: decimal, hexadecimal after `0x`, or octal after a `0`, as Rumur reads it.
+/// Parses a number: decimal, hexadecimal after `0x`, or octal after a `0`, as Rumur does.
 ///
-/// Fails with a message for what is not a number, or is too large.
+/// Returns a message if the text is not a number or the number is too large.
 pub(crate) fn number(digits: &str) -> Result<i32, String> {
     let lower = digits.to_ascii_lowercase();
     let (text, radix, what) = match lower.strip_prefix("0x") {
         Some(text) => (text, 16, "a hexadecimal number"),
         None if lower.len() > 1 && lower.starts_with('0') => {
-            (&lower[1..], 8, "an octal number, which is what starts with 0")
+            (&lower[1..], 8, "an octal number, although it starts with 0")
         }
         None => (&lower[..], 10, "a number"),
     };

@@ -1,4 +1,5 @@
 //! The Murphi language: from text to a checked program.
+//!
 //! In reading order: [`lexer`] and [`parser`] build the syntax tree ([`syntax`]); [`check`] turns
 //! it into a checked program ([`types`], [`ir`]); [`flow`] finds where data flows, and [`commute`]
 //! finds the symmetric scalarsets.
@@ -26,11 +27,11 @@ pub(crate) use types::{Piece, Type, TypeId, Types};
 
 use ir::Program;
 
-/// No description is longer than this, in bytes.
+/// Largest size of a description in bytes.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
 
-/// Reads and checks a description; all errors of syntax are reported at once, and if there are
-/// none all errors of names and types.
+/// Reads and checks a description. Reports all syntax errors together or, if there are none, all
+/// errors of names and types.
 pub(crate) fn read(
     source: &Source,
     constants: &[(String, ConstantValue)],
@@ -42,7 +43,7 @@ pub(crate) fn read(
     let mut problems = Vec::new();
     let model = parser::parse(&source.text, &mut problems);
     if !problems.is_empty() {
-        // Something else altogether has errors everywhere: one says it all.
+        // A text in another language has errors everywhere, so one message suffices.
         if model.items.is_empty() && !parser::starts_as_murphi(&source.text) {
             problems.sort_by_key(|(span, _)| span.start);
             problems.truncate(1);
@@ -55,12 +56,12 @@ pub(crate) fn read(
     if problems.is_empty() { Ok(program) } else { Err(source.diagnostics(problems)) }
 }
 
-/// A text and its name, with what finds lines.
+/// A text with its name and the positions of its lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) name: Arc<str>,
     pub(crate) text: Arc<str>,
-    /// Where each line starts.
+    /// Start of each line.
     lines: Vec<u32>,
 }
 
@@ -71,20 +72,20 @@ impl Source {
         Source { name: name.into(), text: text.into(), lines }
     }
 
-    /// Returns the line of a place, counting from 0, and where the line starts.
+    /// Returns the line of a position, counting from 0, and the start of the line.
     fn line(&self, at: u32) -> (usize, u32) {
         let line = self.lines.partition_point(|&start| start <= at) - 1;
         (line, self.lines[line])
     }
 
-    /// Returns line and column of a place, counting from 1.
+    /// Returns the line and column of a position, counting from 1.
     pub(crate) fn place(&self, span: Span) -> (u64, u64) {
         let (line, start) = self.line(span.start);
         let before = &self.text[start as usize..span.start as usize];
         (line as u64 + 1, before.chars().count() as u64 + 1)
     }
 
-    /// Turns problems into diagnostics, in the order of the text.
+    /// Converts problems into diagnostics, in the order of the text.
     pub(crate) fn diagnostics(&self, mut problems: Vec<Problem>) -> Diagnostics {
         problems.sort_by_key(|(span, _)| span.start);
         problems.dedup();
@@ -94,7 +95,7 @@ impl Source {
             let text = self.text[start as usize..].split('\n').next().unwrap_or_default();
             let text = text.trim_end_matches('\r');
             let range = (span.start - start) as usize..span.end.saturating_sub(start) as usize;
-            // Only the first line of a place is marked.
+            // Only the first line of a range is marked.
             let end = range.end.min(text.len());
             let range = range.start.min(end)..end;
             diagnostics.push(&self.name, line as u64 + 1, text, range, message, None);

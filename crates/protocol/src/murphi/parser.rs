@@ -1,9 +1,9 @@
-//! From tokens to the syntax tree.
+//! Parser: from tokens to the syntax tree.
 //!
 //! Precedence from weakest to strongest: `? :`, `->`, `|`, `&`, `!`, comparisons, `+ -`, `* / %`;
-//! so `!a = b` is `!(a = b)`. Any `endx` may be `end`, `begin` may be missing, and superfluous `;`
-//! are let through, as other tools for Murphi do. After an error the parser goes on after the
-//! next `;`, or at the next keyword with which a declaration or a rule starts.
+//! so `!a = b` is `!(a = b)`. As in other tools for Murphi, any `endx` may be `end`, `begin` may be
+//! missing, and superfluous `;` are accepted. After an error the parser continues after the next
+//! `;`, or at the next keyword that starts a declaration or a rule.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::murphi::syntax::{
     Quantifier, Rule, RuleKind, Span, Stmt, StmtKind, Subprogram, TypeExpr, TypeKind,
 };
 
-/// How deeply expressions, statements, types and rules may be nested in each other.
+/// Largest nesting depth of expressions, statements, types and rules in each other.
 const DEPTH_LIMIT: usize = 100;
 
-/// A problem and its place.
+/// A problem and its position.
 pub(crate) type Problem = (Span, String);
 
-/// Parses a description; what is wrong is appended to `problems`.
+/// Parses a description; errors are appended to `problems`.
 pub(crate) fn parse(text: &str, problems: &mut Vec<Problem>) -> Model {
     let Lexed { lexemes, comments, problems: lexical } = lex(text);
     problems.extend(lexical);
@@ -38,14 +38,14 @@ pub(crate) fn parse(text: &str, problems: &mut Vec<Problem>) -> Model {
     model
 }
 
-/// Checks whether a text starts with a word that a description starts with.
+/// Checks whether a text starts with a word that can start a description.
 pub(crate) fn starts_as_murphi(text: &str) -> bool {
     let Lexed { lexemes, problems, .. } = lex(text);
     let is_first = |first: &Lexeme| problems.iter().all(|(span, _)| span.start > first.span.start);
     lexemes.first().is_some_and(|first| starts_item(first.token) && is_first(first))
 }
 
-/// A problem was reported; the way back is by recovering.
+/// A problem was reported; the caller must recover.
 struct Reported;
 
 type Parsed<T> = Result<T, Reported>;
@@ -55,13 +55,13 @@ struct Parser<'a> {
     lexemes: &'a [Lexeme],
     comments: &'a [Comment],
     at: usize,
-    /// The first comment that nobody has taken yet.
+    /// Index of the first comment that has not been taken.
     next_comment: usize,
     depth: usize,
     problems: &'a mut Vec<Problem>,
 }
 
-/// Whether a keyword starts a declaration, a subprogram or a rule.
+/// Returns whether a keyword starts a declaration, a subprogram or a rule.
 fn starts_item(token: Token) -> bool {
     use Keyword::*;
     matches!(
@@ -81,7 +81,7 @@ fn starts_item(token: Token) -> bool {
     )
 }
 
-/// Whether a keyword ends something.
+/// Returns whether a keyword ends a construct.
 fn is_end(token: Token) -> bool {
     use Keyword::*;
     matches!(
@@ -139,7 +139,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes on at the next keyword that starts an item.
+    /// Continues at the next keyword that starts an item.
     fn recover_item(&mut self, before: usize) {
         if self.at == before {
             self.at += 1;
@@ -149,7 +149,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the comments in front of the current token: `--@ data` is noted, others are marks.
+    /// Takes the comments before the current token: `--@ data` is recorded, others are marks.
     fn marks(&mut self, data: &mut Vec<Ident>) -> Vec<Mark> {
         let mut marks = Vec::new();
         while let Some(comment) = self.comments.get(self.next_comment) {
@@ -173,7 +173,7 @@ impl Parser<'_> {
                     if is_here && self.peek() == Token::Keyword(Keyword::Rule) {
                         marks.push(mark);
                     } else {
-                        let message = "this mark does not stand in front of a rule";
+                        let message = "this mark is not in front of a rule";
                         self.problems.push((comment.span, message.into()));
                     }
                 }
@@ -218,7 +218,7 @@ impl Parser<'_> {
 
     // ---- declarations ----
 
-    /// Parses `const`, `type` or `var` and all its declarations.
+    /// Parses `const`, `type` or `var` and all declarations of the section.
     fn section(&mut self, decls: &mut Vec<Decl>) {
         let Token::Keyword(keyword) = self.next() else { return };
         self.semicolons();
@@ -260,7 +260,7 @@ impl Parser<'_> {
         Ok(Decl::Var { names, ty })
     }
 
-    /// Wants a `;` unless what follows cannot belong to the declaration.
+    /// Requires a `;` unless the next token cannot belong to the declaration.
     fn separator(&mut self) -> Parsed<()> {
         if self.eat(Token::Sign(b';'))
             || starts_item(self.peek())
@@ -272,7 +272,7 @@ impl Parser<'_> {
         Err(self.expected("`;`"))
     }
 
-    /// Goes on after the next `;`, or at the next item.
+    /// Continues after the next `;`, or at the next item.
     fn recover_decl(&mut self) {
         loop {
             match self.peek() {
@@ -378,7 +378,7 @@ impl Parser<'_> {
         Ok((names, ty))
     }
 
-    /// Goes on after a field with an error.
+    /// Continues after a field with an error.
     fn recover_field(&mut self) {
         loop {
             match self.peek() {
@@ -516,7 +516,7 @@ impl Parser<'_> {
         Ok(rules)
     }
 
-    /// Parses the number that a rule may have in front of its name.
+    /// Parses the optional number before a rule's name.
     fn priority(&mut self) -> Parsed<Option<i32>> {
         let follower = self.lexemes.get(self.at + 1).map(|lexeme| lexeme.token);
         if self.peek() != Token::Number || follower != Some(Token::Text) {
@@ -535,7 +535,7 @@ impl Parser<'_> {
         (self.peek() == Token::Text).then(|| self.string())
     }
 
-    /// Checks whether a `==>` comes before anything that only a body can have.
+    /// Checks whether a `==>` comes before any token that can occur only in a body.
     fn has_guard(&self) -> bool {
         use Keyword::*;
         for lexeme in &self.lexemes[self.at..] {
@@ -603,7 +603,8 @@ impl Parser<'_> {
 
     // ---- statements ----
 
-    /// Parses statements up to what ends them; an error in one does not lose the others.
+    /// Parses statements up to a token that ends them; an error in one statement does not affect
+    /// the others.
     fn stmts(&mut self) -> Vec<Stmt> {
         let mut stmts = Vec::new();
         loop {
@@ -635,7 +636,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Goes on after the next `;`, or at what ends statements.
+    /// Continues after the next `;`, or at a token that ends statements.
     fn recover_stmt(&mut self, before: usize) {
         if self.at == before {
             self.at += 1;
@@ -760,7 +761,7 @@ impl Parser<'_> {
                 StmtKind::Error(self.string())
             }
             Keyword::Assert => {
-                // Some write the message in front.
+                // Some descriptions have the message before the condition.
                 let title = self.title();
                 let condition = self.expr()?;
                 StmtKind::Assert { condition, message: title.or_else(|| self.title()) }
@@ -831,8 +832,8 @@ impl Parser<'_> {
         self.made(kind, span)
     }
 
-    /// Parses operators of at least the strength `level`; an operator's operands to the right are
-    /// of greater strength, but for `->`, which groups to the right.
+    /// Parses operators of at least the strength `level`. The right operand of an operator must be
+    /// of greater strength, except for `->`, which groups to the right.
     fn binary(&mut self, level: usize) -> Parsed<Expr> {
         if level == NEGATION {
             if self.peek() != Token::Sign(b'!') {
@@ -864,7 +865,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Builds an expression, unless a chain of operators has made the tree too high.
+    /// Builds an expression, unless a chain of operators makes the tree too high.
     fn made(&mut self, kind: ExprKind, span: Span) -> Parsed<Expr> {
         let expr = Expr::new(kind, span);
         if expr.height > HEIGHT_LIMIT {
@@ -887,7 +888,7 @@ impl Parser<'_> {
                 self.at += 1;
                 self.nested(Self::unary)
             }
-            // After a stronger operator: `a = !b`.
+            // A `!` after a stronger operator: `a = !b`.
             Token::Sign(b'!') => {
                 self.at += 1;
                 let operand = self.nested(Self::unary)?;
@@ -1047,7 +1048,7 @@ impl Parser<'_> {
         if self.eat(token) { Ok(()) } else { Err(self.expected(expected)) }
     }
 
-    /// Takes `end`, or the keyword that ends this.
+    /// Takes `end`, or the keyword that ends the given construct.
     fn end(&mut self, keyword: Keyword, expected: &str) -> Parsed<()> {
         if self.eat(Token::Keyword(Keyword::End)) || self.eat(Token::Keyword(keyword)) {
             return Ok(());
@@ -1088,7 +1089,7 @@ impl Parser<'_> {
             _ => format!("`{}`", self.word()),
         };
         let problem = (self.span(), format!("expected {expected}, found {found}"));
-        // One place is reported once, whatever was tried there.
+        // Each position is reported only once, whatever the parser tried there.
         if self.problems.last().is_none_or(|(span, _)| *span != problem.0) {
             self.problems.push(problem);
         }
@@ -1096,13 +1097,13 @@ impl Parser<'_> {
     }
 }
 
-/// What a structured comment says.
+/// Content of a structured comment.
 enum Marked {
     Data(Ident),
     Rule(Mark),
 }
 
-/// How high the tree of an expression may be: chains of operators are as high as they are long.
+/// Largest height of the tree of an expression; a chain of operators is as high as it is long.
 const HEIGHT_LIMIT: u32 = 600;
 
 const NEGATION: usize = 3;

@@ -1,12 +1,12 @@
-//! The syntax tree of a Murphi description, as it stands in the text.
+//! The syntax tree of a Murphi description.
 
 use std::sync::Arc;
 
-/// A range of bytes of the text.
+/// A range of bytes in the text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Span {
     pub(crate) start: u32,
-    /// The byte after the last.
+    /// The byte after the last one.
     pub(crate) end: u32,
 }
 
@@ -16,7 +16,7 @@ impl Span {
     }
 }
 
-/// A name where it stands.
+/// A name and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Ident {
     pub(crate) name: Arc<str>,
@@ -27,7 +27,7 @@ pub(crate) struct Ident {
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     pub(crate) items: Vec<Item>,
-    /// `--@ data T`, each time that it stands.
+    /// The names of all lines `--@ data T`.
     pub(crate) data: Vec<Ident>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Rule {
 pub(crate) enum RuleKind {
     Simple {
         name: Option<Arc<str>>,
-        /// The number in front of the name.
+        /// The number before the name.
         priority: Option<i32>,
         guard: Option<Expr>,
         decls: Vec<Decl>,
@@ -121,7 +121,7 @@ pub(crate) enum RuleKind {
     },
 }
 
-/// A structured comment in front of a rule.
+/// A structured comment before a rule.
 #[derive(Debug)]
 pub(crate) struct Mark {
     pub(crate) kind: MarkKind,
@@ -184,7 +184,7 @@ pub(crate) enum PutArgument {
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
     pub(crate) span: Span,
-    /// The length of the longest way down the tree.
+    /// Length of the longest path down the tree.
     pub(crate) height: u32,
 }
 

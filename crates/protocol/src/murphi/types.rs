@@ -1,16 +1,16 @@
-//! Types, and how many slots of memory a value takes.
+//! Types, and the number of memory slots of their values.
 //!
-//! A value of a simple type is a *code*: an integer is itself, `false` and `true` are 0 and 1, and
-//! every value of an enumeration or scalarset of a description has a code of its own. So a union
-//! needs no tag, and `ismember` is a comparison.
+//! A value of a simple type is represented by a *code*: an integer is its own code, `false` and
+//! `true` are 0 and 1, and every value of an enumeration or scalarset of a description has a unique
+//! code. So a union needs no tag, and `ismember` is a comparison.
 
 use std::sync::Arc;
 
-/// Names a type of a description.
+/// Index of a type of a description.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct TypeId(pub(crate) u32);
 
-/// Consecutive codes.
+/// A range of consecutive codes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Piece {
     pub(crate) first: i32,
@@ -26,9 +26,9 @@ impl Piece {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Type {
-    /// What an expression with an error has; it fits everywhere.
+    /// Type of an expression with an error; it fits everywhere.
     Error,
-    /// What arithmetic gives: an integer of any size.
+    /// Type of an arithmetic result: an integer of any size.
     Integer,
     Boolean,
     Range {
@@ -54,7 +54,7 @@ pub(crate) enum Type {
         capacity: u32,
         element: TypeId,
     },
-    /// What names an element of a multiset.
+    /// Index of an element of a multiset.
     Index {
         multiset: TypeId,
     },
@@ -64,16 +64,16 @@ pub(crate) enum Type {
 pub(crate) struct Field {
     pub(crate) name: Arc<str>,
     pub(crate) ty: TypeId,
-    /// How many slots stand before it in the record.
+    /// Number of slots before it in the record.
     pub(crate) offset: u32,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct TypeInfo {
     pub(crate) ty: Type,
-    /// How the declaration calls it.
+    /// Name in the declaration.
     pub(crate) name: Option<Arc<str>>,
-    /// How many slots a value takes.
+    /// Number of slots of a value.
     pub(crate) slots: u32,
 }
 
@@ -89,7 +89,7 @@ impl Types {
     pub(crate) const INTEGER: TypeId = TypeId(1);
     pub(crate) const BOOLEAN: TypeId = TypeId(2);
 
-    /// No state may have more slots than this.
+    /// Largest number of slots of a state.
     pub(crate) const MAX_SLOTS: u32 = 1 << 20;
 
     pub(crate) fn new() -> Self {
@@ -101,7 +101,8 @@ impl Types {
         types
     }
 
-    /// Adds a type; the number of its slots is cut at one more than any state may have.
+    /// Adds a type; the number of its slots is capped at one more than the largest number of a
+    /// state.
     pub(crate) fn add(&mut self, ty: Type) -> TypeId {
         let slots = match &ty {
             Type::Record(fields) => fields.iter().map(|f| u64::from(self.slots(f.ty))).sum(),
@@ -118,7 +119,7 @@ impl Types {
         TypeId(self.all.len() as u32 - 1)
     }
 
-    /// Returns `count` codes that nothing else has.
+    /// Returns the first of `count` unused consecutive codes.
     pub(crate) fn fresh_codes(&mut self, count: u32) -> i32 {
         let first = self.next_code;
         self.next_code = self.next_code.saturating_add(count as i32);
@@ -158,7 +159,7 @@ impl Types {
         matches!(self.get(id), Type::Boolean | Type::Error)
     }
 
-    /// Lists the codes of a simple type; none for integers without bounds.
+    /// Lists the codes of a simple type; there are none for unbounded integers.
     pub(crate) fn pieces(&self, id: TypeId) -> Vec<Piece> {
         match self.get(id) {
             Type::Boolean => vec![Piece { first: 0, count: 2 }],
@@ -192,7 +193,7 @@ impl Types {
         self.pieces(id).iter().fold(0u32, |sum, piece| sum.saturating_add(piece.count))
     }
 
-    /// Checks whether every value of `inner` is one of `outer`.
+    /// Checks whether every value of `inner` is a value of `outer`.
     pub(crate) fn includes(&self, outer: TypeId, inner: TypeId) -> bool {
         if outer == inner {
             return true;
@@ -208,8 +209,8 @@ impl Types {
         }
     }
 
-    /// Checks whether a value of one type may be one of the other: then they can be compared, and
-    /// assigned with a check.
+    /// Checks whether two types may have a value in common, so that their values can be compared,
+    /// and assigned with a check.
     pub(crate) fn overlap(&self, a: TypeId, b: TypeId) -> bool {
         if a == b || self.includes(a, b) || self.includes(b, a) {
             return true;
@@ -247,7 +248,7 @@ impl Types {
         }
     }
 
-    /// Returns how a type is called in messages.
+    /// Returns the name of a type in messages.
     pub(crate) fn show(&self, id: TypeId) -> String {
         let info = &self.all[id.0 as usize];
         if let Some(name) = &info.name {
@@ -268,7 +269,7 @@ impl Types {
         }
     }
 
-    /// Writes a value of a simple type as the description would.
+    /// Writes a value of a simple type as a description would.
     pub(crate) fn show_code(&self, id: TypeId, code: i32) -> String {
         match self.get(id) {
             Type::Boolean => if code == 0 { "false" } else { "true" }.to_owned(),

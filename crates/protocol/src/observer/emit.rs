@@ -1,24 +1,25 @@
-//! The observer of Theorem 4.1: a descriptor of the constraint graph, written as the run goes on.
+//! The observer of Theorem 4.1: writes a descriptor of the constraint graph while the run proceeds.
 //!
-//! A node keeps its ID as long as an edge to or from it may still be needed: the last operation of
-//! each processor (program order), the last store of each block (ST order), each store whose value
-//! is held in a location (inheritance) and its successor (forced edges from loads to come), each
-//! store that waits to be serialized, and of the loads of a store that has no successor yet the
-//! last of each processor (forced edges). That is at most 2L + pb + p + b nodes. All others give
-//! their ID back, by `add-ID 0`, for the next node to use.
-//! Values do not matter, since labels identify stores: the value of a store is written as its ID.
+//! A node keeps its ID as long as an edge to or from it may still be needed. These nodes are the
+//! last operation of each processor (program order), the last store of each block (ST order), each
+//! store whose value is held in a location (inheritance) and its successor (forced edges from
+//! future loads), each store that waits to be serialized, and, for each store without a successor,
+//! each processor's last load of its value (forced edges). There are at most 2L + pb + p + b such
+//! nodes. All other nodes return their ID, by `add-ID 0`, for later nodes.
+//!
+//! Values do not matter, since labels identify stores: a store is written with its ID as its value.
 
 use crate::descriptor::{Annotations, Block, Id, Label, Processor, Symbol};
 use crate::observer::Failure;
 use crate::tracking::{Effect, Operation, Shape, Source};
 
-/// What a location holds.
+/// Contents of a location.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Contents {
     Nothing,
-    /// The initial value of this block, or of any.
+    /// The initial value of this block, or of any block if it is `None`.
     Initial(Option<Block>),
-    /// The value of the store at this place of the table.
+    /// The value of the store at this index of the table.
     Store(usize),
 }
 
@@ -28,11 +29,11 @@ struct Store {
     id: Id,
     processor: Processor,
     block: Block,
-    /// Whether it has its place in the ST order.
+    /// Whether the store is in the ST order.
     serialized: bool,
     /// The next store in the ST order.
     successor: Option<Id>,
-    /// The last load of each processor that took its value, while it has no successor.
+    /// Last load of its value by each processor, while it has no successor.
     readers: Vec<Option<Id>>,
 }
 
@@ -40,9 +41,9 @@ struct Store {
 #[derive(Clone, Debug)]
 struct Chain {
     first: Option<Id>,
-    /// The last store, as its place in the table.
+    /// Index of the last store in the table.
     tail: Option<usize>,
-    /// The last load of each processor that took the initial value, while there is no store.
+    /// Last load of the initial value by each processor, while there is no store.
     readers: Vec<Option<Id>>,
 }
 
@@ -55,9 +56,9 @@ pub struct Observer {
     stores: Vec<Option<Store>>,
     last: Vec<Option<Id>>,
     chains: Vec<Chain>,
-    /// The IDs in use.
+    /// IDs in use.
     used: Vec<Id>,
-    /// Of which block each location's initial value is, where that is known.
+    /// Block whose initial value each location holds, if it is known.
     homes: Vec<Option<Block>>,
 }
 
@@ -77,7 +78,7 @@ impl Observer {
         }
     }
 
-    /// Says for each location of which block the initial value is that a start state puts there.
+    /// Sets the block whose initial value a start state puts into each location, where it is known.
     #[must_use]
     pub fn with_homes(mut self, homes: &[Option<u32>]) -> Self {
         for (home, &block) in self.homes.iter_mut().zip(homes) {
@@ -86,10 +87,11 @@ impl Observer {
         self
     }
 
-    /// Follows what a rule or a start state did, and appends what that adds to the descriptor.
+    /// Follows the effect of a rule or a start state, and appends the new symbols of the
+    /// descriptor.
     pub fn step(&mut self, effect: &Effect, out: &mut Vec<Symbol>) -> Result<(), Failure> {
         let before = self.contents.clone();
-        // The store that each operation performed, if it is one.
+        // The store that each operation performed, if it is a store.
         let mut performed: Vec<Contents> = Vec::with_capacity(effect.operations.len());
         for &operation in &effect.operations {
             let contents = |source: Source| match source {
@@ -124,7 +126,8 @@ impl Observer {
         self.forget(out)
     }
 
-    /// Lists the stores that wait to be serialized, as names for [`complete`](Self::complete).
+    /// Lists the stores that wait to be serialized, by their indices for
+    /// [`complete`](Self::complete).
     pub(super) fn pending(&self) -> Vec<(Block, usize)> {
         let pending = |(at, store): (usize, &Option<Store>)| {
             store.as_ref().filter(|store| !store.serialized).map(|store| (store.block, at))
@@ -226,7 +229,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Puts a store after the others of its block, and the loads of what it overwrites before it.
+    /// Appends a store to the order of its block, after the loads of the value that it overwrites.
     fn append(&mut self, at: usize, out: &mut Vec<Symbol>) {
         let Store { id, block, .. } = *self.at(at);
         let chain = &mut self.chains[block.0 as usize];
@@ -246,7 +249,7 @@ impl Observer {
         self.stores[at].as_mut().expect("it is kept").serialized = true;
     }
 
-    /// Writes a node and the program order edge into it.
+    /// Writes a node and the program order edge to it.
     fn enter(&mut self, label: Label, out: &mut Vec<Symbol>) -> Id {
         let id = self.fresh();
         self.used.push(id);
@@ -262,7 +265,7 @@ impl Observer {
         (1..).map(Id).find(|id| !self.used.contains(id)).expect("there are more IDs than nodes")
     }
 
-    /// Takes their IDs from the nodes that get no more edges.
+    /// Removes the IDs of nodes that get no more edges.
     fn forget(&mut self, out: &mut Vec<Symbol>) -> Result<(), Failure> {
         let holds = |at: usize| self.contents.contains(&Contents::Store(at));
         let is_tail = |at: usize| self.chains.iter().any(|chain| chain.tail == Some(at));

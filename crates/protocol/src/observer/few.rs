@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// A list of at most N things.
+/// A list of at most N items.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Few<T, const N: usize> {
     items: [T; N],
@@ -15,24 +15,24 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
         Few { items: [T::default(); N], len: 0 }
     }
 
-    /// Builds a list of so many defaults.
+    /// Builds a list of `len` default values.
     pub(super) fn filled(len: usize) -> Self {
         Few { items: [T::default(); N], len }
     }
 
-    /// Appends a thing; there must be room for it.
+    /// Appends an item; there must be room for it.
     pub(super) fn push(&mut self, item: T) {
         self.items[self.len] = item;
         self.len += 1;
     }
 
-    /// Becomes the same list as another; what is after its end is not touched.
+    /// Copies another list; the memory after its end is not changed.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.items[..other.len].copy_from_slice(&other.items[..other.len]);
         self.len = other.len;
     }
 
-    /// Makes it empty.
+    /// Removes all items.
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }

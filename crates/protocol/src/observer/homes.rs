@@ -1,12 +1,12 @@
-//! Finds the block of an initial value: the block that indexes its location.
+//! Determines the block of an initial value: the block that indexes its location.
 
 use crate::murphi::{Type, TypeId};
 use crate::system::System;
 
 impl System {
-    /// Returns for each location the block by which it is indexed, if it is by exactly one.
+    /// Returns for each location the block that indexes it, if there is exactly one.
     ///
-    /// What a start state puts into `memory[a]` is the initial value of block `a`.
+    /// A value that a start state puts into `memory[a]` is the initial value of block `a`.
     pub fn location_homes(&self) -> Vec<Option<u32>> {
         let mut indices = Vec::new();
         for var in &self.program.globals {
@@ -19,7 +19,7 @@ impl System {
         self.layout.locations.iter().map(home).collect()
     }
 
-    /// Lists for each slot of a type the blocks by which it is indexed, after those of `outer`.
+    /// Lists for each slot of a type the blocks that index it, after those of `outer`.
     fn add_indices(&self, ty: TypeId, outer: &[u32], out: &mut Vec<Vec<u32>>) {
         let types = &self.program.types;
         match types.get(ty) {

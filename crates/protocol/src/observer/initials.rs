@@ -1,34 +1,35 @@
 //! Start states that hold different initial values of one block.
 //!
 //! A block has one initial value in a run. A start state may put two different values into
-//! locations of one block, say into its memory and into a cache: then a run that loads both is not
-//! sequentially consistent, and a run that loads only one of them may well be. Which of them is the
-//! block's initial value is therefore left open until one is loaded; from then on a load of another
-//! one is a violation. That is exact, and costs state only for start states of this kind.
+//! locations of one block, for example into its memory and into a cache. Then a run that loads both
+//! values is not sequentially consistent, but a run that loads only one of them may be. Therefore
+//! the block's initial value is left open until one of them is loaded; from then on a load of
+//! another one is a violation. This is exact, and increases the number of states only for such
+//! start states.
 
 use crate::tracking::{Effect, Operation, Renaming, Source};
 
-/// How many bytes a number takes.
+/// Number of bytes of a number.
 const BYTES: usize = size_of::<u32>();
 
-/// Which initial value each location holds, and which one each block turned out to have.
+/// The initial value that each location holds, and the one that was loaded from each block.
 ///
-/// A number is that of [`Source::Initial`] plus one; 0 stands for none.
+/// A number is that of [`Source::Initial`] plus one; 0 denotes none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct InitialValues {
     held: Vec<u32>,
     of_block: Vec<u32>,
-    /// Memory for the next values of `held`.
+    /// Buffer for the next values of `held`.
     next: Vec<u32>,
 }
 
 impl InitialValues {
-    /// Makes what is known before a start state.
+    /// Builds the state before a start state.
     pub(super) fn new(locations: usize, blocks: usize) -> Self {
         InitialValues { held: vec![0; locations], of_block: vec![0; blocks], next: Vec::new() }
     }
 
-    /// Follows an effect; fails with a block two of whose initial values were loaded.
+    /// Follows an effect; fails with a block if two of its initial values were loaded.
     pub(super) fn step(&mut self, effect: &Effect) -> Result<(), u32> {
         let InitialValues { held, of_block, next } = self;
         let value = |source: Source| match source {
@@ -57,8 +58,8 @@ impl InitialValues {
         (self.held.len() + self.of_block.len()) * BYTES
     }
 
-    /// Writes the numbers under new names, counted in the order in which they occur; nothing if
-    /// fewer than two are left, for then no load can contradict another.
+    /// Writes the numbers, renumbered in the order of their occurrence. Writes nothing if fewer
+    /// than two remain, because then no load can contradict another one.
     pub(super) fn encode(&self, bytes: &mut [u8]) {
         let numbers = || self.held.iter().chain(&self.of_block).copied();
         let mut known: Vec<u32> = Vec::new();
@@ -77,7 +78,7 @@ impl InitialValues {
         }
     }
 
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Reads the bytes that [`encode`](Self::encode) wrote.
     pub(super) fn decode(&mut self, bytes: &[u8]) {
         let numbers = self.held.iter_mut().chain(&mut self.of_block);
         for (number, bytes) in numbers.zip(bytes.chunks_exact(BYTES)) {
@@ -85,7 +86,7 @@ impl InitialValues {
         }
     }
 
-    /// Writes the same under other names of blocks and locations.
+    /// Writes the state with renamed blocks and locations.
     pub(super) fn rename_into(&self, renaming: &Renaming, renamed: &mut InitialValues) {
         for (&number, &to) in self.held.iter().zip(&renaming.locations) {
             renamed.held[to as usize] = number;
@@ -96,10 +97,10 @@ impl InitialValues {
     }
 }
 
-/// Checks whether the effect of a start state leaves open what the initial value of a block is:
-/// two locations hold different values, and both may be of one block.
+/// Checks whether the effect of a start state leaves the initial value of a block open: two
+/// locations hold different values, and both may belong to one block.
 ///
-/// `homes` says for each location of which block its initial value is, where that is known.
+/// `homes` contains the block whose initial value each location holds, where it is known.
 pub(crate) fn is_ambiguous(effect: &Effect, homes: &[Option<u32>]) -> bool {
     let held = || {
         effect.sources.iter().zip(homes).filter_map(|(source, home)| match source {
@@ -110,7 +111,7 @@ pub(crate) fn is_ambiguous(effect: &Effect, homes: &[Option<u32>]) -> bool {
     let Some((first, _)) = held().find(|(_, home)| home.is_none()).or_else(|| held().next()) else {
         return false;
     };
-    // If one location may be of any block, every other one must agree with it.
+    // If one location may belong to any block, every other one must agree with it.
     if held().any(|(_, home)| home.is_none()) {
         return held().any(|(value, _)| value != first);
     }

@@ -1,4 +1,4 @@
-//! An observer whose descriptor goes straight to a checker.
+//! An observer whose descriptor is read by a checker at once.
 
 use crate::checker::Checker;
 use crate::descriptor::{Block, Symbol};
@@ -6,7 +6,7 @@ use crate::observer::initials::InitialValues;
 use crate::observer::{Failure, Observer};
 use crate::tracking::{Effect, Shape};
 
-/// Follows a run, and says at each step whether its constraint graph is acyclic.
+/// Follows a run, and checks after each step whether its constraint graph is acyclic.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     observer: Observer,
@@ -26,14 +26,14 @@ impl Monitor {
         }
     }
 
-    /// Says for each location of which block the initial value is that a start state puts there.
+    /// Sets the block whose initial value a start state puts into each location, where it is known.
     #[must_use]
     pub fn with_homes(mut self, homes: &[Option<u32>]) -> Self {
         self.observer = self.observer.with_homes(homes);
         self
     }
 
-    /// Follows what a rule or a start state did.
+    /// Follows the effect of a rule or a start state.
     ///
     /// A failure is final.
     pub fn step(&mut self, effect: &Effect) -> Result<(), Failure> {
@@ -49,7 +49,7 @@ impl Monitor {
         self.ending().map(drop).ok_or(Failure::NoOrder)
     }
 
-    /// Returns what the last step added to the descriptor.
+    /// Returns the symbols that the last step added to the descriptor.
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
@@ -64,14 +64,15 @@ impl Monitor {
         &self.checker
     }
 
-    /// Returns symbols that put the pending stores in an order in which the graph is an acyclic
-    /// constraint graph, as the end of the run's descriptor; nothing if there is no such order.
+    /// Returns symbols that end the run's descriptor: they put the pending stores into an order in
+    /// which the graph is an acyclic constraint graph. Returns `None` if there is no such order.
     pub fn ending(&self) -> Option<Vec<Symbol>> {
         let pending = self.observer.pending();
         let Some(&(block, _)) = pending.first() else {
             return self.checker.finish().is_ok().then(Vec::new);
         };
-        // The order of stores to different blocks is free, so one block is done after the other.
+        // The orders of stores to different blocks are independent, so the blocks are completed one
+        // by one.
         let of_block = |&(other, store): &(Block, usize)| (other == block).then_some(store);
         pending.iter().filter_map(of_block).find_map(|store| {
             let mut next = self.clone();

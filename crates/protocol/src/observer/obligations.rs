@@ -1,56 +1,59 @@
 //! Observer and checker in one, which keep only the nodes through which a cycle can still be
 //! closed.
-//! A new node gets edges from earlier nodes only, and these close no cycle. Only an edge into an
-//! *older* node can close a cycle, and only two kinds of older nodes ever get such an edge:
+//!
+//! A new node gets edges from earlier nodes only, which close no cycle. Only an edge to an *older*
+//! node can close a cycle, and only two kinds of older nodes ever get such an edge:
+//!
 //! - The successor k of a store whose value is still held somewhere although k has overwritten it:
-//!   a load of the stale value is forced to come before k.
-//! - A store that waits to be serialized: the last store of its block, and the loads of that one,
+//!   a load of this stale value is forced to come before k.
+//! - A store that waits to be serialized: the last store of its block, and the loads of that store,
 //!   will come before it.
 //!
-//! Call these the obligations. The sources of edges are few as well: the last operation of each
-//! processor, the last store of each block and the loads of its value, and the stores whose stale
-//! or pending values are held. So it is enough to know which obligation reaches which source: a bit
-//! matrix, closed under transitivity, with a row for each obligation and the columns
+//! These nodes are the *obligations*. There are also few nodes from which such edges start: the
+//! last operation of each processor, the last store of each block and the loads of its value, and
+//! the stores whose stale or pending values are held. So it suffices to know which obligation
+//! reaches which of these sources: a bit matrix, transitively closed, with a row for each
+//! obligation and the columns
 //!
-//! | column | what an obligation reaches |
+//! | column | sources that an obligation may reach |
 //! | --- | --- |
 //! | `last(p)` | the last operation of processor p |
 //! | `tail(b)` | the last store of block b |
-//! | `front(b)` | that store or a load of its value; before there is a store, a load of the initial value |
+//! | `front(b)` | the last store of block b or a load of its value; before there is a store, a load of the initial value |
 //! | `own(c)` | the stale or pending store c |
 //! | `readers(c)` | a load of the pending store c |
 //!
-//! A new node's column is the union of the columns of its sources. An edge from a node to an
-//! obligation k closes a cycle if k reaches the node, and otherwise gives everything that k reaches
-//! to all that reach the node. While no stale and no pending value is held there are no rows, and
-//! nothing is kept but that.
+//! A new node's column is the union of the columns of its predecessors. An edge from a node to an
+//! obligation k closes a cycle if k reaches the node; otherwise every obligation that reaches the
+//! node reaches from then on everything that k reaches. While no stale and no pending value is
+//! held, there are no rows and the matrix is empty.
 //!
-//! The matrix is kept by columns, a word each: to read or to set a column is one instruction, and an
-//! edge to an obligation takes one for each column.
+//! The matrix is stored by columns, one word each: reading or setting a column is one instruction,
+//! and an edge to an obligation takes one instruction per column.
 //!
 //! Stale and pending stores are *classes*: the locations that hold the value of the same store are
-//! of one class. The initial value of a block is as that of a store that came before everything. If
-//! it is not known which block's initial value a location holds, it stands for that of any: each
-//! block that has a store then has a row for its first store.
+//! in one class. The initial value of a block is treated as the value of a store before all others.
+//! If it is not known which block's initial value a location holds, the value may be that of any
+//! block: each block that has a store then has a row for its first store.
 
 use crate::observer::few::Few;
 use crate::tracking::{Effect, Operation, Source};
 
-/// How many stale and pending stores there can be at once.
+/// Largest number of stale and pending stores at the same time.
 pub(crate) const MAX_CLASSES: usize = 40;
-/// How many blocks there can be: each has a row of its own after those of the classes.
+/// Largest number of blocks; each has its own row after those of the classes.
 const MAX_BLOCKS: usize = u64::BITS as usize - MAX_CLASSES;
-/// How many columns there can be.
+/// Largest number of columns.
 pub(super) const MAX_COLUMNS: usize = 128;
 
-/// What a location holds.
+/// Contents of a location.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Contents {
     #[default]
     Nothing,
     /// The initial value of any block.
     Initial,
-    /// The value of the last store of this block; its initial value if it has none.
+    /// The value of the last store of this block, or its initial value if there is no store.
     Current(u8),
     /// The value of a stale or pending store.
     Class(u8),
@@ -60,11 +63,11 @@ pub(super) enum Contents {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Class {
     pub(super) block: u8,
-    /// Whether it is pending.
+    /// Whether the store is pending.
     pub(super) pending: bool,
 }
 
-/// Why a run is rejected; [`Failure`](super::Failure) says more.
+/// Reasons why a run is rejected; [`Failure`](super::Failure) has more details.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
     LoadsNothing,
@@ -76,7 +79,7 @@ pub(super) enum Fault {
     TooManyClasses,
 }
 
-/// Which column is where.
+/// Positions of the columns.
 ///
 /// The numbers of processors and blocks are bounded by the constructor of
 /// [`Witness`](super::Witness).
@@ -107,41 +110,43 @@ impl Columns {
         self.own(class) + 1
     }
 
-    /// Counts the columns when there are so many classes.
+    /// Counts the columns for a number of classes.
     pub(super) fn count(self, classes: usize) -> usize {
         usize::from(self.procs) + 2 * usize::from(self.blocks) + 2 * classes
     }
 }
 
-/// Which obligations reach a node: a bit for each class, then one for each block's first store.
+/// Obligations that reach a node: one bit per class, then one for each block's first store.
 pub(super) type Reached = u64;
 
-/// The bit of a class.
+/// Returns the bit of a class.
 fn of_class(class: u8) -> Reached {
     1 << class
 }
 
-/// The bit of the first store of a block.
+/// Returns the bit of the first store of a block.
 pub(super) fn of_first(block: u8) -> Reached {
     1 << (MAX_CLASSES + usize::from(block))
 }
 
-/// Which locations hold what, and which obligation reaches which source.
+/// Contents of the locations, and the obligations that reach each source.
 #[derive(Debug)]
 pub(super) struct Obligations {
     pub(super) columns: Columns,
     pub(super) serializes: bool,
     pub(super) contents: Vec<Contents>,
     pub(super) classes: Few<Option<Class>, MAX_CLASSES>,
-    /// What reaches each column: for a stale class its successor, for a pending one the store
-    /// itself; for a block its first store, while an initial value of any block is held.
+    /// Obligations that reach each column. The obligation of a stale class is its successor, that
+    /// of a pending class is the store itself, and that of a block is its first store while an
+    /// initial value of any block is held.
     pub(super) matrix: Few<Reached, MAX_COLUMNS>,
-    /// Which blocks have a store in their order, by their bits, while an initial value of any block
-    /// is held.
+    /// Bits of the blocks that have a store in their order, while an initial value of any block is
+    /// held.
     pub(super) stored: Reached,
-    /// What each operation of a step stored; a store turns stale there as it does in the locations.
+    /// The value that each operation of a step stored; a store turns stale here as in the
+    /// locations.
     performed: Vec<Contents>,
-    /// What locations held before a step.
+    /// Contents of the locations before a step.
     before: Vec<Contents>,
 }
 
@@ -155,7 +160,7 @@ impl Clone for Obligations {
         }
     }
 
-    /// Copies what is in use, into memory that is there already.
+    /// Copies the parts in use, reusing memory.
     fn clone_from(&mut self, other: &Self) {
         (self.columns, self.serializes) = (other.columns, other.serializes);
         self.contents.clone_from(&other.contents);
@@ -166,7 +171,7 @@ impl Clone for Obligations {
 }
 
 impl Obligations {
-    /// Builds the situation before a start state.
+    /// Builds the state before a start state.
     pub(super) fn new(columns: Columns, locations: usize, serializes: bool) -> Self {
         Obligations {
             columns,
@@ -180,15 +185,15 @@ impl Obligations {
         }
     }
 
-    /// Says which block's initial value a location holds.
+    /// Sets the block whose initial value a location holds.
     pub(super) fn set_initial(&mut self, location: usize, block: u8) {
         if self.contents[location] == Contents::Initial {
             self.contents[location] = Contents::Current(block);
         }
     }
 
-    /// Checks whether operations that copy nothing are evidently fine and change nothing: loads of
-    /// current values while there are no obligations.
+    /// Checks whether the operations of an effect that copies nothing are allowed and change
+    /// nothing: they are loads of current values while there are no obligations.
     pub(super) fn is_idle(&self, effect: &Effect) -> bool {
         let is_current = |operation: &Operation| match *operation {
             Operation::Load { block, from: Source::Location(at), .. } => {
@@ -202,14 +207,14 @@ impl Obligations {
             && effect.copies_nothing()
     }
 
-    /// Forgets the classes and what is reached.
+    /// Removes all classes and the matrix.
     pub(super) fn clear_matrix(&mut self) {
         self.classes.clear();
         self.matrix.clear();
         (0..self.columns.count(0)).for_each(|_| self.matrix.push(0));
     }
 
-    /// Follows what a rule or a start state did.
+    /// Follows the effect of a rule or a start state.
     pub(super) fn step(&mut self, effect: &Effect) -> Result<(), Fault> {
         self.performed.clear();
         for &operation in &effect.operations {
@@ -233,7 +238,7 @@ impl Obligations {
             *contents = resolve(source, &self.before, &self.performed);
         }
         self.forget()?;
-        // Copies alone only take constraints away.
+        // An effect with only copies can only remove constraints.
         if effect.operations.is_empty() { Ok(()) } else { self.settle() }
     }
 
@@ -276,7 +281,7 @@ impl Obligations {
         Ok(())
     }
 
-    /// Performs a store, and gives what holds its value.
+    /// Performs a store, and returns the contents of locations that hold its value.
     fn store(&mut self, proc: u8, block: u8) -> Result<Contents, Fault> {
         let columns = self.columns;
         let (last, tail, front) = (columns.last(proc), columns.tail(block), columns.front(block));
@@ -292,7 +297,7 @@ impl Obligations {
         self.matrix[last] |= reached;
         self.matrix[tail] = reached;
         self.matrix[front] = reached;
-        // The new store has no edges out of it: it reaches itself.
+        // The new store has no outgoing edges, so the rows whose obligation it is reach only it.
         for column in [last, tail, front] {
             self.matrix[column] |= overwritten;
         }
@@ -311,10 +316,11 @@ impl Obligations {
             return Ok(());
         }
         let columns = self.columns;
-        // It comes after the last store of its block and the loads of that one.
+        // The store comes after the last store of its block and after the loads of that one.
         self.precede(self.matrix[columns.front(block)], of_class(class))?;
         let overwritten = self.overwrite(block)?;
-        // What it reaches is what the successor of the store before it reaches.
+        // The store is the obligation of the rows `overwritten`, so they reach what its own row
+        // reaches.
         for column in self.matrix.iter_mut().filter(|column| **column & of_class(class) != 0) {
             *column |= overwritten;
         }
@@ -328,8 +334,8 @@ impl Obligations {
         Ok(())
     }
 
-    /// Builds the last store of a block stale, or the initial value, for a next store to come; gives
-    /// the rows that are to be what the next store reaches.
+    /// Makes the last store of a block, or its initial value, stale because of a next store.
+    /// Returns the rows whose obligation is the next store.
     fn overwrite(&mut self, block: u8) -> Result<Reached, Fault> {
         let is_first = self.stored & of_first(block) == 0;
         self.stored |= of_first(block);
@@ -348,7 +354,7 @@ impl Obligations {
         Ok(overwritten | of_class(class))
     }
 
-    /// Adds an edge from the node that is reached so to an obligation.
+    /// Adds an edge to an obligation from a node that the obligations `reached` reach.
     fn precede(&mut self, reached: Reached, obligation: Reached) -> Result<(), Fault> {
         if reached & obligation != 0 {
             return Err(Fault::Cycle);
@@ -359,7 +365,7 @@ impl Obligations {
         Ok(())
     }
 
-    /// Drops what nothing can depend on any more.
+    /// Drops the state on which nothing can depend any more.
     fn forget(&mut self) -> Result<(), Fault> {
         let (mut classes, mut blocks, mut is_initial) = (0u64, 0u64, false);
         for &contents in &self.contents {
@@ -393,7 +399,7 @@ impl Obligations {
         Ok(())
     }
 
-    /// Asks for an order of the pending stores that closes no cycle.
+    /// Checks whether the pending stores have an order that closes no cycle.
     fn settle(&self) -> Result<(), Fault> {
         let mut ending = Ending {
             pending: 0,
@@ -458,15 +464,15 @@ fn resolve(source: Source, contents: &[Contents], performed: &[Contents]) -> Con
     }
 }
 
-/// Pending stores that are to be put after the others in some order, when no load follows: nothing
-/// that is overwritten matters any more.
+/// Pending stores that are to be put after the others in some order. No load follows, so stores
+/// that are overwritten do not matter any more.
 #[derive(Clone, Copy)]
 struct Ending<'a> {
     pending: Reached,
     classes: &'a [Option<Class>],
-    /// What reaches the front of each block.
+    /// Obligations that reach the front of each block.
     fronts: Few<Reached, MAX_BLOCKS>,
-    /// What reaches each pending store or a load of it.
+    /// Obligations that reach each pending store or a load of its value.
     behind: Few<Reached, MAX_CLASSES>,
 }
 
@@ -476,7 +482,8 @@ impl Ending<'_> {
             return true;
         }
         let block_of = |class: u32| self.classes[class as usize].map(|class| class.block);
-        // The order of stores to different blocks is free, so one block is done after the other.
+        // The orders of stores to different blocks are independent, so the blocks are completed one
+        // by one.
         let block = block_of(self.pending.trailing_zeros());
         let pending = (0..self.classes.len() as u32).filter(|class| self.pending >> class & 1 == 1);
         pending.filter(|&class| block_of(class) == block).any(|class| {
@@ -485,7 +492,7 @@ impl Ending<'_> {
         })
     }
 
-    /// Puts a store after the others of its block, unless that closes a cycle.
+    /// Puts a store after the others of its block, and returns whether this closes no cycle.
     fn append(&mut self, class: u8, block: usize) -> bool {
         let front = self.fronts[block];
         if front & of_class(class) != 0 {

@@ -1,10 +1,10 @@
-//! The observer and checker of an exploration, as bytes.
+//! The observer and checker of an exploration, encoded as bytes.
 //!
-//! A state is packed bit by bit: what each location holds, which blocks have been stored to, and
-//! the columns of the matrix of obligations, if there are any. Classes are numbered by the first
-//! location that holds them, so that equal situations are equal bytes. Columns come last and are
-//! packed for the number of classes that there are: a state is mostly much shorter than the fixed
-//! width, and the rest is zeros.
+//! A state is packed bit by bit: the contents of each location, the blocks that have been stored
+//! to, and the columns of the matrix of obligations, if there are any. Classes are numbered by the
+//! first location that holds them, so that equal states have equal bytes. Columns come last and are
+//! packed for the current number of classes: a state is usually much shorter than the fixed width,
+//! and the rest is zeros.
 
 use crate::observer::few::Few;
 use crate::observer::initials::InitialValues;
@@ -13,32 +13,32 @@ use crate::observer::obligations::{
 };
 use crate::tracking::{Companion, Effect, Follower, Rejected, Renaming, Shape};
 
-/// A protocol is too large for a [`Witness`].
+/// The error that a protocol is too large for a [`Witness`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{procs} processors and {blocks} blocks are too many: twice the blocks and the processors may be at most {limit}"
+    "{procs} processors and {blocks} blocks are too many: processors plus twice the blocks may be at most {limit}"
 )]
 pub struct WitnessError {
-    /// How many processors there are.
+    /// Number of processors.
     pub procs: u32,
-    /// How many blocks there are.
+    /// Number of blocks.
     pub blocks: u32,
-    /// How many columns there may be for them.
+    /// Largest number of columns for processors and blocks.
     pub limit: u32,
 }
 
-/// Runs beside a protocol and accepts the runs whose constraint graph is acyclic.
+/// A companion that accepts the runs whose constraint graph is acyclic.
 #[derive(Clone, Debug)]
 pub struct Witness {
     columns: Columns,
     locations: usize,
     serializes: bool,
     homes: Vec<Option<u32>>,
-    /// Whether loads of different initial values are told apart.
+    /// Whether loads of different initial values are distinguished.
     tells_initials: bool,
 }
 
-/// Numbers in front of those that name a class or a block.
+/// Numbers before those that denote a class or a block.
 const NOTHING: u32 = 0;
 const INITIAL: u32 = 1;
 const BLOCKS: u32 = 2;
@@ -63,10 +63,10 @@ impl Witness {
         })
     }
 
-    /// Says for each location of which block the initial value is that a start state puts there.
+    /// Sets the block whose initial value a start state puts into each location, where it is known.
     ///
-    /// Without that it counts as the initial value of whichever block is loaded from it, which takes
-    /// more states.
+    /// Otherwise the value counts as the initial value of whichever block is loaded from the
+    /// location, which takes more states.
     #[must_use]
     pub fn with_homes(mut self, homes: &[Option<u32>]) -> Self {
         self.homes.clear();
@@ -75,14 +75,16 @@ impl Witness {
         self
     }
 
-    /// Tells loads of different initial values apart: a start state holds several of one block.
+    /// Distinguishes loads of different initial values, for start states that hold several of one
+    /// block.
     #[must_use]
     pub(crate) fn telling_initials_apart(mut self) -> Self {
         self.tells_initials = true;
         self
     }
 
-    /// Builds the initial values before a start state, of no locations if they are not told apart.
+    /// Builds the initial values before a start state; without locations if they are not
+    /// distinguished.
     fn no_initials(&self) -> InitialValues {
         match self.tells_initials {
             true => InitialValues::new(self.locations, self.columns.blocks.into()),
@@ -90,12 +92,12 @@ impl Witness {
         }
     }
 
-    /// Counts the bytes of obligations, which come first.
+    /// Counts the bytes of the obligations, which come first.
     fn obligation_bytes(&self) -> usize {
         self.bits(self.max_classes(), usize::from(self.columns.blocks)).div_ceil(8)
     }
 
-    /// Counts the bits that a state really uses.
+    /// Counts the bits that a state actually uses.
     pub fn bits_used(&self, state: &[u8]) -> usize {
         let mut situation = self.nothing();
         self.decode(&state[..self.obligation_bytes()], &mut situation);
@@ -114,7 +116,7 @@ impl Witness {
         heads + kinds + (classes + firsts) * self.used_columns(classes)
     }
 
-    /// Counts the columns that can be of use when there are so many classes.
+    /// Counts the columns that are used with a number of classes.
     fn used_columns(&self, classes: usize) -> usize {
         let readers = if self.serializes { 0 } else { classes };
         self.columns.count(classes) - readers
@@ -132,7 +134,7 @@ impl Witness {
         bits_for(u32::from(self.columns.blocks))
     }
 
-    /// Returns the situation before a start state.
+    /// Returns the state before a start state.
     fn nothing(&self) -> Obligations {
         Obligations::new(self.columns, self.locations, self.serializes)
     }
@@ -141,7 +143,7 @@ impl Witness {
         let mut bits = Bits { bytes: state, at: 0, pending: 0, count: 0 };
         let blocks = u32::from(self.columns.blocks);
         let (tag_bits, block_bits) = (self.tag_bits(), self.block_bits());
-        // The classes in the order of their names, and for each its name.
+        // Classes in the order of their names, and the name of each class.
         let mut named: Few<u8, MAX_CLASSES> = Few::new();
         let mut names = [u8::MAX; MAX_CLASSES];
         let mut is_initial = false;
@@ -248,7 +250,7 @@ impl Witness {
         }
     }
 
-    /// Writes a situation under other names.
+    /// Writes a state with renamed processors, blocks and locations.
     fn rename_into(&self, old: &Obligations, renaming: &Renaming, new: &mut Obligations) {
         new.clone_from(old);
         let block = |block: u8| renaming.blocks[usize::from(block)] as u8;
@@ -327,26 +329,26 @@ impl Witness {
     }
 }
 
-/// A witness on its way: states are decoded once, and memory is used again.
+/// A follower of a witness: states are decoded once, and memory is reused.
 struct Following<'a> {
     witness: &'a Witness,
-    /// The bytes of the state that was loaded.
+    /// Bytes of the loaded state.
     state: Vec<u8>,
     loaded: Obligations,
     reached: Obligations,
     renamed: Obligations,
     /// Whether the last step led to `reached`; otherwise nothing has changed.
     has_moved: bool,
-    /// Initial values of the state that was loaded, after the last step, and under other names.
+    /// Initial values of the loaded state, after the last step, and renamed.
     initials: InitialValues,
     next_initials: InitialValues,
     renamed_initials: InitialValues,
-    /// Number of bytes in front of the initial values.
+    /// Number of bytes before the initial values.
     split: usize,
 }
 
 impl Following<'_> {
-    /// Follows the initial values of an effect from those before it, if they are told apart.
+    /// Follows the effect on the initial values, if they are distinguished.
     fn step_initials(&mut self, effect: &Effect, after: &mut [u8]) -> Result<(), Rejected> {
         if !self.witness.tells_initials {
             return Ok(());
@@ -408,7 +410,7 @@ impl Follower for Following<'_> {
     }
 }
 
-/// Returns how many bits tell so many things apart.
+/// Returns the number of bits that distinguish `things` values.
 fn bits_for(things: u32) -> u32 {
     things.max(1).next_power_of_two().trailing_zeros()
 }
@@ -417,13 +419,14 @@ fn bits_for(things: u32) -> u32 {
 struct Bits<'a> {
     bytes: &'a mut [u8],
     at: usize,
-    /// Bits that are not yet written, and how many there are.
+    /// Bits that have not been written yet, and their number.
     pending: u64,
     count: u32,
 }
 
 impl Bits<'_> {
-    /// Appends the lowest bits of a number that has no others; fewer than 64.
+    /// Appends the `count` lowest bits of a number, whose other bits are 0; `count` is less than
+    /// 64.
     #[inline]
     fn push(&mut self, number: u64, count: u32) {
         self.pending |= number << self.count;
@@ -432,12 +435,12 @@ impl Bits<'_> {
             self.bytes[self.at..self.at + 8].copy_from_slice(&self.pending.to_le_bytes());
             self.at += 8;
             self.count -= u64::BITS;
-            // What did not fit; nothing if all of it did.
+            // The bits that did not fit; 0 if all did.
             self.pending = number.checked_shr(count - self.count).unwrap_or(0);
         }
     }
 
-    /// Appends the bits of a number where a mask has one.
+    /// Appends the bits of a number at the positions where a mask is 1.
     fn push_where(&mut self, number: u64, mut mask: u64) {
         while mask != 0 {
             self.push(number >> mask.trailing_zeros() & 1, 1);
@@ -454,13 +457,13 @@ impl Bits<'_> {
 /// Reads bits, eight bytes at a time.
 struct Reader<'a> {
     bytes: &'a [u8],
-    /// Bits that were read but not taken, and how many there are.
+    /// Bits that were read but not taken, and their number.
     pending: u64,
     count: u32,
 }
 
 impl Reader<'_> {
-    /// Takes fewer than 64 bits.
+    /// Takes `count` bits, fewer than 64.
     #[inline]
     fn take(&mut self, count: u32) -> u64 {
         let mut number = self.pending;
@@ -481,7 +484,7 @@ impl Reader<'_> {
         number & ((1 << count) - 1)
     }
 
-    /// Takes a bit wherever a mask has one.
+    /// Takes a bit for each position where a mask is 1.
     fn take_where(&mut self, mut mask: u64) -> u64 {
         let mut number = 0;
         while mask != 0 {

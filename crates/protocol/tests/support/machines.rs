@@ -1,4 +1,4 @@
-//! Small protocols by hand: what may happen next, and what it does to the locations.
+//! Small hand-written protocols: their possible steps and the effects on the locations.
 
 use consistory_protocol::tracking::{Effect, Operation, Shape, Source};
 
@@ -7,9 +7,9 @@ use crate::support::Random;
 /// A protocol that takes random steps.
 pub(crate) trait Machine {
     fn shape(&self) -> Shape;
-    /// What the start state puts where.
+    /// Returns the effect of the start state.
     fn start(&self) -> Effect;
-    /// Takes a step, if the one that was drawn is possible.
+    /// Takes a random step, or returns `None` if the step that was drawn is not possible.
     fn step(&mut self, random: &mut Random) -> Option<Effect>;
 }
 
@@ -24,7 +24,7 @@ fn start(shape: Shape, initial: std::ops::Range<u32>) -> Effect {
     Effect { operations: Vec::new(), sources: (0..shape.locations).map(source).collect() }
 }
 
-/// One memory, one operation at a time.
+/// One memory that performs one operation at a time.
 pub(crate) struct SerialMemory {
     pub(crate) procs: u32,
     pub(crate) blocks: u32,
@@ -54,11 +54,11 @@ impl Machine for SerialMemory {
     }
 }
 
-/// A bounded queue of blocks whose values sit in consecutive locations, the oldest first.
+/// A bounded queue of blocks, whose values are in consecutive locations, the oldest first.
 struct Queue {
     first: u32,
     capacity: usize,
-    /// The block of each entry, and whether it is starred (lazy caching's own writes).
+    /// Block of each entry, and whether it is starred (own writes in lazy caching).
     entries: Vec<(u32, bool)>,
 }
 
@@ -85,7 +85,8 @@ impl Queue {
 
 /// Lazy caching (Afek, Brown and Merritt 1993): stores wait in an out-queue, updates in in-queues.
 ///
-/// `patient` processors load only when none of their stores waits; the others break the protocol.
+/// `patient` processors load only when none of their stores is waiting; others violate the
+/// protocol.
 pub(crate) struct LazyCaching {
     procs: u32,
     blocks: u32,
@@ -142,7 +143,7 @@ impl Machine for LazyCaching {
         let cache = self.cache(proc, block);
         let cached = (proc * self.blocks + block) as usize;
         match random.below(6) {
-            // A load, when nothing of one's own is on its way.
+            // A load, if no store of the same processor is on its way.
             0 | 1 => {
                 let waits = !self.out[p].entries.is_empty()
                     || self.incoming[p].entries.iter().any(|&(_, own)| own);
@@ -186,7 +187,8 @@ impl Machine for LazyCaching {
                 effect.sources[self.cache(proc, block) as usize] = from;
                 self.cached[(proc * self.blocks + block) as usize] = true;
             }
-            // A cache drops a block, or asks the memory for it, which answers after the updates.
+            // A cache drops a block, or requests it from the memory, which answers after the
+            // updates.
             _ => {
                 if self.cached[cached] {
                     self.cached[cached] = false;
@@ -203,7 +205,7 @@ impl Machine for LazyCaching {
     }
 }
 
-/// A memory with a store buffer for each processor, from which it forwards: TSO.
+/// A memory with one store buffer per processor, from which it forwards: TSO.
 pub(crate) struct StoreBuffers {
     procs: u32,
     blocks: u32,

@@ -1,9 +1,9 @@
-//! What several tests use.
+//! Helpers of several tests.
 
 #[allow(dead_code, reason = "not every test makes protocols")]
 pub(crate) mod protocols;
 
-/// A small generator of random numbers (splitmix64): the same numbers for a seed everywhere.
+/// A small generator of random numbers (splitmix64) with the same numbers for a seed everywhere.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -21,13 +21,13 @@ impl Random {
         ((z ^ (z >> 31)) % bound as u64) as usize
     }
 
-    /// Says yes `times` out of `of` times.
+    /// Returns `true` with probability `times` in `of`.
     pub(crate) fn chance(&mut self, times: usize, of: usize) -> bool {
         self.below(of) < times
     }
 }
 
-/// Says how many random cases to try: more if `CONSISTORY_CASES` says how many times more.
+/// Returns the number of random cases to try, multiplied by `CONSISTORY_CASES` if it is set.
 pub(crate) fn cases(usual: u64) -> u64 {
     let times = std::env::var("CONSISTORY_CASES").ok().and_then(|times| times.parse().ok());
     usual * times.unwrap_or(1u64)

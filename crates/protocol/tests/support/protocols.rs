@@ -1,12 +1,13 @@
 //! Random small protocols in Murphi.
 //!
 //! A protocol has a few variables that hold data (with or without indices, in records, in a
-//! multiset), a flag per processor, and rules that load, store, copy and undefine data. Most are
-//! not sequentially consistent; what counts is that every way of exploring one agrees.
+//! multiset), a flag per processor, and rules that load, store, copy and undefine data. Most of
+//! these protocols are not sequentially consistent; what matters is that all ways of exploring them
+//! agree.
 
 use super::Random;
 
-/// How the same protocol is written down.
+/// Style in which a protocol is written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     /// Whether processors and blocks are scalarsets, or ranges of numbers.
@@ -15,21 +16,21 @@ pub(crate) struct Style {
     pub(crate) ghosts: bool,
 }
 
-/// A random protocol, before it is written down.
+/// A random protocol, independent of a style.
 #[derive(Clone, Debug)]
 pub(crate) struct RandomProtocol {
     procs: usize,
     blocks: usize,
-    /// The places of data, as text with `p` and `a` free.
+    /// Places of data, as text in which `p` and `a` are free.
     places: Vec<&'static str>,
-    /// The place that each processor loads from.
+    /// Place from which each processor loads.
     loads: Vec<&'static str>,
-    /// Places that a store writes.
+    /// Places to which a store writes.
     stores: Vec<Vec<&'static str>>,
-    /// Copies: to, from, and whether the flag guards it.
+    /// Copies: target, source, and whether the flag guards the copy.
     copies: Vec<(&'static str, &'static str, Guard)>,
     undefines: Vec<&'static str>,
-    /// Which places a start state leaves undefined, and which hold a second value.
+    /// Contents of each place in a start state.
     start: Vec<Start>,
     has_loop: bool,
 }
@@ -91,7 +92,7 @@ impl RandomProtocol {
         }
     }
 
-    /// Writes the protocol down.
+    /// Writes the protocol as text.
     pub(crate) fn text(&self, style: Style) -> String {
         let RandomProtocol { procs, blocks, .. } = self;
         let index = |count: usize| match style.scalarsets {

@@ -1,7 +1,7 @@
-//! Protocols of the corpus, broken variants among them.
+//! Protocols of the corpus, including broken variants.
 //!
 //! A variant is a unified diff, `name.patch`, whose first line names the file that it changes:
-//! `patch -o name.m base.m name.patch` writes it out as a description.
+//! `patch -o name.m base.m name.patch` writes the variant as a description.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub(crate) fn protocols(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads a description, or makes the one that a variant stands for.
+/// Reads a description, or builds that of a variant.
 pub(crate) fn read(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     if path.extension().is_some_and(|extension| extension == "m") {
@@ -26,7 +26,7 @@ pub(crate) fn read(path: &Path) -> String {
     apply(&read(&path.parent().unwrap().join(base)), &text)
 }
 
-/// Applies a unified diff whose lines must all fit.
+/// Applies a unified diff, all lines of which must match.
 fn apply(base: &str, patch: &str) -> String {
     let old: Vec<&str> = base.lines().collect();
     let (mut at, mut new) = (0, String::new());

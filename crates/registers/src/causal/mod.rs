@@ -146,7 +146,7 @@ impl<'h> Causal<'h> {
 
     /// Finds an order of all operations that extends `po`, `wr` and `cf`, if there is one.
     fn arbitration(&self, swept: &Swept) -> Result<Option<Vec<OpId>>, Stopped> {
-        match swept.arbitration(&self.registers) {
+        match swept.arbitration(&self.registers, self.budget)? {
             Arbitration::Order(order) => Ok(Some(order)),
             Arbitration::Cyclic => Ok(None),
             Arbitration::Open => {

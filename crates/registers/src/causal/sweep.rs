@@ -137,9 +137,13 @@ pub(crate) fn sweep(
 
 impl Swept {
     /// Finds an order of all operations that extends `po`, `wr` and `cf`.
-    pub(crate) fn arbitration(&self, registers: &Registers<'_>) -> Arbitration {
+    pub(crate) fn arbitration(
+        &self,
+        registers: &Registers<'_>,
+        budget: &Budget,
+    ) -> Result<Arbitration, Stopped> {
         if self.agrees {
-            return Arbitration::Order(self.line.clone());
+            return Ok(Arbitration::Order(self.line.clone()));
         }
         let mut fronts = match self.scope {
             ConflictScope::Between => Fronts::new(registers, 0),
@@ -148,7 +152,7 @@ impl Swept {
         let mut line = Vec::with_capacity(registers.history.len());
         let mut is_taken = vec![false; registers.history.len()];
         let mut kept = true;
-        let all = take_all(registers, |_, op| {
+        let all = take_all_within(registers, budget, |_, op| {
             let source = registers.source[op.index()].get();
             let mut before = source.into_iter().chain(self.conflicts_of(op));
             if let Some(awaited) = before.find(|&op| is_taken.get(op.index()) == Some(&false)) {
@@ -160,12 +164,12 @@ impl Swept {
             is_taken[op.index()] = true;
             line.push(op);
             Ok(())
-        });
-        match (all, kept) {
+        })?;
+        Ok(match (all, kept) {
             (false, _) => Arbitration::Cyclic,
             (true, false) => Arbitration::Open,
             (true, true) => Arbitration::Order(line),
-        }
+        })
     }
 
     /// Returns the writes that conflicts put before a write.
@@ -276,7 +280,7 @@ impl<'r, T: Count> Sweep<'r, T> {
     ) -> Result<Option<Swept>, Stopped> {
         let mut sweep = Self::new(registers, scope);
         budget.reserve(sweep.most_rows() * (sweep.width * size_of::<T>()) as u64)?;
-        if !take_all(registers, |at, op| sweep.take(at, op)) {
+        if !take_all_within(registers, budget, |at, op| sweep.take(at, op))? {
             return Ok(None);
         }
         let mut swept = sweep.swept;
@@ -482,6 +486,30 @@ impl Lists {
         *end += 1;
         slot
     }
+}
+
+/// Operations visited between two checks of the budget.
+const OPS_PER_CHECK: u32 = 1 << 15;
+
+/// Visits all operations as [`take_all`] does, within a budget.
+fn take_all_within(
+    registers: &Registers<'_>,
+    budget: &Budget,
+    mut take: impl FnMut(At, OpId) -> Result<(), OpId>,
+) -> Result<bool, Stopped> {
+    let (mut visited, mut stopped) = (0_u32, None);
+    let all = take_all(registers, |at, op| {
+        visited = visited.wrapping_add(1);
+        if visited.is_multiple_of(OPS_PER_CHECK) || stopped.is_some() {
+            stopped = stopped.take().or_else(|| budget.check().err());
+            if stopped.is_some() {
+                // A session that waits for its own operation takes no further turn.
+                return Err(op);
+            }
+        }
+        take(at, op)
+    });
+    stopped.map_or(Ok(all), Err)
 }
 
 /// Visits all operations, session by session in turns; `take` visits one operation, or returns one

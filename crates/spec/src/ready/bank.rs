@@ -1,4 +1,4 @@
-//! A bank, as Jepsen's bank workload has it: transfers between accounts, and reads of all balances.
+//! A bank, as in Jepsen's bank workload: transfers between accounts, and reads of all balances.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// Reads balances: `0=10 1=20`, or `8*10` for the accounts 0 to 7 with 10 each.
+    /// Parses balances: `0=10 1=20`, or `8*10` for the accounts 0 to 7 with 10 each.
     pub fn parse(text: &str) -> Option<Bank> {
         const MAX_ACCOUNTS: i64 = 100_000;
         let mut initial = BTreeMap::new();
@@ -57,7 +57,7 @@ impl Bank {
     }
 }
 
-/// Reads a transfer: a list of pairs, as a map is read.
+/// Parses a transfer: a list of pairs, which is how histories represent a map.
 fn transfer(value: &Value) -> Option<(Value, Value, i64)> {
     let Value::List(pairs) = value else { return None };
     let field = |name: &str| {

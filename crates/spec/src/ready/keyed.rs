@@ -1,4 +1,4 @@
-//! A store of texts by key, as the key-value logs of fault-injection tests have it.
+//! A store of texts by key, as in the key-value logs of fault-injection tests.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -57,7 +57,7 @@ impl Content {
         }
     }
 
-    /// Appends a value. Returns whether that is possible.
+    /// Appends a value. Returns `false` if nothing can be appended to the content.
     fn append(&mut self, more: &Value) -> bool {
         match (&mut *self, more) {
             (Content::Text(text), Value::Str(more)) => text.push(more),
@@ -234,7 +234,7 @@ impl Specification for KeyValue {
     }
 }
 
-/// Returns whether one of some suffixes of a text is composed of some other texts.
+/// Returns whether one of several suffixes of a text is a concatenation of some of the given texts.
 fn is_made_of<'a>(
     rests: impl Iterator<Item = &'a str>,
     texts: impl Iterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! The ready objects, one file per kind.
+//! The built-in objects, one file per kind.
 
 mod bank;
 mod counter;
@@ -7,6 +7,7 @@ mod list;
 mod lock;
 mod log;
 mod map;
+mod per_key;
 mod priority;
 mod register;
 mod sequence;
@@ -23,6 +24,7 @@ pub use list::List;
 pub use lock::Lock;
 pub use log::Log;
 pub use map::Map;
+pub use per_key::Keyed;
 pub use priority::{PriorityOrder, PriorityQueue};
 pub use register::{CasRegister, Register};
 pub use sequence::{Deque, Queue, Stack};

@@ -152,7 +152,7 @@ fn depends(elements: &Elements, op: &Role<'_>, other: &Role<'_>) -> bool {
             match (first, other) {
                 // The first element must stay, or must be removed.
                 (Some(first), Role::Takes { element, .. }) => element.is_none_or(|y| y == first),
-                // And an element before it is in the way, or is the missing one.
+                // An element inserted at this end hides the first one, or is the wanted one.
                 (Some(first), Role::Gives { end: b, element: y }) => {
                     end == b && (x == y) != (*x == first)
                 }

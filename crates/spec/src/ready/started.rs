@@ -7,7 +7,7 @@ use consistory_history::Value;
 use super::keyed::{Contents, KeyValue};
 use crate::specification::{CallRef, Goal, Method, Specification};
 
-/// A key-value store in which some keys hold values of their own before the first call.
+/// A key-value store in which some keys have their own initial values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StartedKeyValue {
     /// The store, with the initial value of every other key.

@@ -1,9 +1,9 @@
 //! Texts that grow at the end and share common prefixes.
 //!
-//! A search holds a state for every order of appends that it tries, and these states have much in
-//! common. So a text is a chain of full chunks, shared by all texts that begin with them, and a
-//! tail. The chunk boundaries depend on the text only, so equal texts have equal chunks. The hash
-//! is computed incrementally, so an append costs the appended bytes plus at most one chunk.
+//! A search holds a state for every order of appends that it tries, and these states have long
+//! common prefixes. So a text is a chain of full chunks, shared by all texts that begin with them,
+//! and a tail. The chunk boundaries depend on the text only, so equal texts have equal chunks. The
+//! hash is computed incrementally, so an append costs the appended bytes plus at most one chunk.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Text {
         self.tail.extend(bytes);
     }
 
-    /// Returns the rest of another text, if that begins with this one.
+    /// Returns the rest of another text if this text is a prefix of it.
     pub(super) fn rest_of<'a>(&self, other: &'a str) -> Option<&'a str> {
         let rest = other.get(self.length..)?;
         let mut bytes = &other.as_bytes()[..self.length];
@@ -121,7 +121,7 @@ impl Hash for Text {
 }
 
 impl Drop for Chunk {
-    /// Drops the chain in a loop: it may be longer than the stack is deep.
+    /// Drops the chain in a loop, because recursion over a long chain would overflow the stack.
     fn drop(&mut self) {
         let mut before = self.before.take();
         while let Some(mut chunk) = before.and_then(Arc::into_inner) {

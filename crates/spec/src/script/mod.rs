@@ -68,7 +68,7 @@ mod tests {
         read size() { return len(items); }
     "#;
 
-    /// Calls methods one after the other and shows what they return.
+    /// Calls methods one after the other and formats their returns.
     fn calls(text: &str, calls: &[(&str, &[Value])]) -> Vec<String> {
         let object = parse_object("test.object", text).unwrap();
         let mut state = Object::initial(&object);

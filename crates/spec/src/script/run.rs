@@ -86,7 +86,7 @@ impl Specification for ScriptObject {
     }
 }
 
-/// The end of a statement.
+/// The result of executing a statement.
 enum ScriptStep {
     Done,
     Returned(Value),

@@ -1,7 +1,7 @@
-//! Multisets: their elements have no order.
+//! Multisets, whose elements have no order.
 //!
-//! Elements are sorted by what they hold. With a companion, elements that differ only in what their
-//! locations hold are tried in every order: the companion tells them apart.
+//! Elements are sorted by their contents. With a companion, elements that differ only in the
+//! contents of their locations are tried in every order, because the companion distinguishes them.
 
 use crate::machine::UNDEFINED;
 use crate::machine::layout::{Bag, SlotKind};
@@ -9,11 +9,12 @@ use crate::machine::run::next_order;
 
 use super::{Canonical, Following, Work};
 
-/// Up to how many orders of alike elements are tried; beyond that the order is left as it is.
+/// Largest number of orders of equal elements that are tried; if there are more, their order is
+/// kept.
 const MAX_ORDERS_TRIED: usize = 720;
 
 impl Canonical<'_> {
-    /// Renames the companion's state by the current orders, and by every order of alike elements.
+    /// Renames the companion's state by the current orders, and by every order of equal elements.
     pub(super) fn rename(
         &self,
         work: &mut Work,
@@ -45,7 +46,7 @@ impl Canonical<'_> {
         }
     }
 
-    /// Finds the elements of multisets that are alike and have locations.
+    /// Finds the elements of multisets that are equal and have locations.
     fn alike(&self, candidate: &[i32]) -> Vec<Alike> {
         let mut runs = Vec::new();
         let is_location =
@@ -76,7 +77,7 @@ impl Canonical<'_> {
     }
 }
 
-/// Elements of a multiset that are alike, and an order to try them in.
+/// Equal elements of a multiset, and an order in which they are tried.
 struct Alike {
     at: u32,
     stride: u32,
@@ -84,7 +85,7 @@ struct Alike {
 }
 
 impl Alike {
-    /// Returns the slot whose contents come to a slot.
+    /// Returns the slot whose contents are moved to a given slot.
     fn moved(&self, slot: u32) -> Option<u32> {
         let offset = slot.checked_sub(self.at)?;
         let from = self.order.get((offset / self.stride) as usize)?;
@@ -92,7 +93,8 @@ impl Alike {
     }
 }
 
-/// Sorts the elements of a multiset, those that are there first, and where they come from.
+/// Sorts the elements of a multiset, present elements first, together with the slots of their
+/// origin.
 pub(super) fn sort_bag(bag: Bag, area: &mut [i32], origins: &mut [u32]) {
     let stride = bag.stride as usize;
     let element = |area: &[i32], number: usize| -> Vec<i32> {

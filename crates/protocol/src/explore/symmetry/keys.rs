@@ -1,12 +1,14 @@
 //! Keys: a summary, for each value of a scalarset, of its occurrences in a state.
+//!
 //! A key is a sum of hashes, one for each occurrence of the value in the state: a slot of an array
 //! that it indexes, a slot that holds it, or an element of a multiset that contains it. A hash
 //! covers the position without its indices, the contents without names, and the *colours* of the
 //! other values that occur there, which are their keys of the previous round. Refinement repeats
 //! this until no further values are distinguished, as programs for graph isomorphism do.
 //!
-//! Two values that a renaming exchanges always have equal keys. Different values may have equal keys
-//! by chance or because only deeper structure tells them apart; then their orders are all tried.
+//! Two values that a renaming exchanges always have equal keys. Different values may have equal
+//! keys by chance or because only deeper structure distinguishes them; then all their orders are
+//! tried.
 
 use crate::explore::store::hash;
 use crate::machine::UNDEFINED;
@@ -16,12 +18,12 @@ use super::{Canonical, Digit, Place, Work};
 /// Salt of a slot that holds a value of a scalarset, so that it differs from one that holds a number.
 const HOLDS_VALUE: u64 = 0x5ca1;
 
-/// Salt of the key of a value that a slot holds, so that it differs from that of an index.
+/// Salt of the key of a value that a slot holds, so that it differs from the key of an index.
 const IS_HELD: u64 = 0xab;
 
 impl Canonical<'_> {
-    /// Computes keys that depend on the old ones, sorts each group by them, and counts how many
-    /// there are.
+    /// Computes keys from the previous keys, sorts each group by them, and returns the number of
+    /// distinct keys.
     pub(super) fn sort_by_keys(&self, work: &mut Work) -> usize {
         std::mem::swap(&mut work.colours, &mut work.keys);
         self.compute_keys(work);
@@ -35,7 +37,7 @@ impl Canonical<'_> {
         distinct.sum()
     }
 
-    /// Tells values apart by their keys as far as possible.
+    /// Distinguishes values by their keys as far as possible.
     pub(super) fn refine(&self, work: &mut Work) {
         let all: usize = self.groups.iter().map(|group| group.size as usize).sum();
         let mut count = 0;
@@ -48,7 +50,7 @@ impl Canonical<'_> {
         }
     }
 
-    /// Sums up what a state says of each value.
+    /// Computes the sum of hashes of each value.
     pub(super) fn compute_keys(&self, work: &mut Work) {
         let Work { memory, keys, colours, .. } = work;
         for (keys, colours) in keys.iter_mut().zip(colours.iter()) {
@@ -57,14 +59,15 @@ impl Canonical<'_> {
         let named = |place: &Place, code: i32| {
             if place.is_named && code != UNDEFINED { self.find(code) } else { None }
         };
-        // What a slot holds, without names, and whether it holds the value that it belongs to.
+        // Hash of a slot's contents without names, and whether the slot holds the value to which
+        // the key belongs.
         let content = |class: u32, place: &Place, code: i32| {
             let shown = match named(place, code) {
                 Some((group, value)) => {
                     let is_own = |d: &Digit| (d.group, d.value) == (group, value);
                     let own = place.digits.iter().position(is_own).map_or(0, |at| at as u64 + 1);
                     let colour = colours[group as usize][value as usize];
-                    // The group and the index that the slot holds, if any, take bits of their own.
+                    // The group and the index of the held value, if any, use separate bits.
                     hash(colour ^ u64::from(group) << 8 ^ own << 16 ^ HOLDS_VALUE)
                 }
                 None => code as u32 as u64,

@@ -2,21 +2,22 @@
 //!
 //! The values of a scalarset have no names in a description, so permuting them maps runs to runs
 //! (Ip and Dill, "Better Verification Through Symmetry"). The representative of a state is the
-//! least of its permuted forms among those that sort the values by a *key*, a hash of all that the
-//! state says of a value without naming it (see [`keys`]). Keys move with the values when a state is
-//! permuted, so states that differ by a renaming have the same representative. Values with equal
-//! keys are tried in every order, unless they are twins (see [`twins`]). It costs about two passes
-//! over the state when all keys differ, and one more for each value whose key is that of a twin.
+//! least of its permuted forms among those that sort the values by a *key*: a hash of all
+//! occurrences of a value in the state that does not depend on the value itself (see [`keys`]).
+//! Keys are permuted together with the values of a state, so states that differ by a renaming have
+//! the same representative. Values with equal keys are tried in every order, unless they are twins
+//! (see [`twins`]). The cost is about two passes over the state if all keys differ, and one more
+//! for each value whose key is that of a twin.
 //!
 //! A companion is renamed with the state. The elements of a multiset have no order either: with a
-//! companion, elements that differ only in what their locations hold are tried in every order too,
-//! up to a limit (see [`bags`]).
+//! companion, elements that differ only in the contents of their locations are also tried in every
+//! order, up to a limit (see [`bags`]).
 //!
 //! *Soundness*: the representative is always a renaming of the state. *Exactness*: two states have
 //! the same representative if and only if one is a renaming of the other, as long as the limit on
-//! orders of multiset elements is not reached. Beyond it a state may have several representatives,
-//! which costs states. When the budget runs out, the search for a representative is given up and
-//! `stopped` says so.
+//! orders of multiset elements is not reached. Beyond that limit a state may have several
+//! representatives, so more states are explored. If the budget runs out, the search for a
+//! representative is aborted and `stopped` contains the reason.
 
 mod bags;
 mod keys;
@@ -38,7 +39,7 @@ use crate::tracking::{Companion, Follower, Renaming};
 use bags::sort_bag;
 use twins::mixed;
 
-/// After how many slots the clock is read.
+/// Number of slots after which the clock is read.
 const SLOTS_BETWEEN_CHECKS: usize = 1 << 22;
 
 /// The values of a scalarset that may be permuted.
@@ -48,7 +49,7 @@ struct Group {
     size: u32,
 }
 
-/// A slot lies in an array over a scalarset: at the place of one of its values.
+/// Position of a slot in an array over a scalarset: the index is one of the scalarset's values.
 #[derive(Clone, Copy, Debug)]
 struct Digit {
     group: u32,
@@ -58,12 +59,12 @@ struct Digit {
 
 #[derive(Clone, Debug)]
 struct Place {
-    /// The slot that this one would be if every digit were 0.
+    /// Slot at which this one would be if every digit were 0.
     base: u32,
     digits: Vec<Digit>,
     /// Whether it may hold a value of a group.
     is_named: bool,
-    /// Whether only being defined counts.
+    /// Whether only definedness matters.
     is_erased: bool,
 }
 
@@ -72,51 +73,51 @@ struct Place {
 struct Named {
     group: u32,
     value: u32,
-    /// What its number would be if its value were 0.
+    /// Number that the processor or block would have if its value were 0.
     offset: u32,
 }
 
-/// Finds representatives of states; one a thread.
+/// Computes representatives of states; each thread has its own.
 pub(crate) struct Canonical<'a> {
     system: &'a System,
     groups: Vec<Group>,
     places: Vec<Place>,
-    /// The slots outside multisets.
+    /// Slots outside multisets.
     plain: Vec<u32>,
     is_trivial: bool,
     /// Whether multisets hold locations that a companion watches.
     has_bag_locations: bool,
-    /// The processors and the blocks that may be renamed.
+    /// Processors and blocks that may be renamed.
     procs: Vec<Option<Named>>,
     blocks: Vec<Option<Named>>,
     work: Work,
     budget: Budget,
-    /// Why the search for the last representative was given up, if it was.
+    /// Reason why the search for the last representative was aborted, if it was.
     pub(crate) stopped: Option<Stopped>,
 }
 
-/// What follows the state whose representative is looked for, if anything does.
+/// Follower of the state whose representative is computed, if there is a companion.
 type Following<'f, 'g> = Option<&'f mut (dyn Follower + 'g)>;
 
-/// Memory that is used again for each state.
+/// Buffers that are reused for each state.
 #[derive(Default)]
 struct Work {
-    /// Slots that were looked at since the clock was read.
+    /// Slots that were visited since the clock was read.
     slots_since_check: usize,
-    /// Why the search is given up, if it is.
+    /// Reason why the search is aborted, if it is.
     stopped: Option<Stopped>,
     memory: Vec<i32>,
     keys: Vec<Vec<u64>>,
     colours: Vec<Vec<u64>>,
-    /// For each group the least twin of each value.
+    /// For each group, the least twin of each value.
     twins: Vec<Vec<u32>>,
-    /// For each group the value that comes to each position.
+    /// For each group, the value at each position.
     orders: Vec<Vec<u32>>,
-    /// For each group the position of each value.
+    /// For each group, the position of each value.
     positions: Vec<Vec<u32>>,
     candidate: Vec<i32>,
     best: Vec<i32>,
-    /// For each slot of the candidate the slot that it comes from.
+    /// For each slot of the candidate, the slot of its origin.
     origins: Vec<u32>,
     bytes: Vec<u8>,
     best_bytes: Vec<u8>,
@@ -203,7 +204,7 @@ impl<'a> Canonical<'a> {
         canonical
     }
 
-    /// Lists the values of a type of processors or blocks.
+    /// Lists the values of the type of processors or blocks.
     fn named(&self, ty: TypeId) -> Vec<Option<Named>> {
         let pieces = self.system.program.types.pieces(ty);
         let codes =
@@ -221,7 +222,7 @@ impl<'a> Canonical<'a> {
         self.is_trivial
     }
 
-    /// Adds the places of a type; `base` is where they would be if every digit were 0.
+    /// Adds the slots of a type; `base` is the first slot if every digit is 0.
     fn add(&mut self, ty: TypeId, base: u32, digits: &mut Vec<Digit>) {
         let types = &self.system.program.types;
         match types.get(ty) {
@@ -271,7 +272,8 @@ impl<'a> Canonical<'a> {
         self.groups.iter().any(|group| piece.position(group.first).is_some())
     }
 
-    /// Finds the group of an index; an integer is never of a group, though it may look like one.
+    /// Returns the group of an index. An integer belongs to no group, even if it equals the code of
+    /// a value.
     fn group_of(&self, code: i32, ty: TypeId) -> Option<(u32, u32)> {
         match self.system.program.types.get(ty) {
             Type::Scalarset { .. } | Type::Union(_) => self.find(code),
@@ -288,7 +290,8 @@ impl<'a> Canonical<'a> {
             .map(|(value, _, number)| (number, value))
     }
 
-    /// Returns the representative of a state and of its companion's, which a follower is in.
+    /// Returns the representative of a state, together with its companion's state, which the
+    /// follower has loaded.
     pub(crate) fn of<'f>(
         &mut self,
         slots: &[i32],
@@ -311,7 +314,7 @@ impl<'a> Canonical<'a> {
         let cells = cells(&work);
         match cells[..] {
             [] => self.try_order(&mut work, follower),
-            // Two values are as quickly tried as compared.
+            // Trying both orders of two values is as fast as comparing the values.
             [Cell { group, from, to }] if to - from == 2 => {
                 self.try_order(&mut work, follower);
                 work.orders[group].swap(from, from + 1);
@@ -331,7 +334,7 @@ impl<'a> Canonical<'a> {
         (&self.work.best, &self.work.best_bytes)
     }
 
-    /// Reads the clock now and then; once the time is over, any representative will do.
+    /// Reads the clock occasionally; once the time is over, any representative is acceptable.
     fn is_over(&self, work: &mut Work) -> bool {
         work.slots_since_check += self.places.len();
         if work.slots_since_check >= SLOTS_BETWEEN_CHECKS {
@@ -343,7 +346,7 @@ impl<'a> Canonical<'a> {
         work.stopped.is_some()
     }
 
-    /// Permutes the state by the current orders and keeps it if it is the least so far.
+    /// Permutes the state by the current orders, and keeps the result if it is the least so far.
     fn try_order(&self, work: &mut Work, follower: &mut Following<'_, '_>) {
         let compared = self.apply(work);
         let is_first = work.best.is_empty();
@@ -366,7 +369,7 @@ impl<'a> Canonical<'a> {
         work.best_bytes = best;
     }
 
-    /// Writes the permuted state into `candidate`, as far as it is not greater than the best.
+    /// Writes the permuted state into `candidate`, until it is known to be greater than the best.
     fn apply(&self, work: &mut Work) -> Ordering {
         let Work { memory, orders, positions, candidate, best, origins, .. } = work;
         for (order, positions) in orders.iter().zip(positions.iter_mut()) {
@@ -434,7 +437,7 @@ impl<'a> Canonical<'a> {
         }
     }
 
-    /// Renames the location of a slot.
+    /// Renames the location of a slot, if it has one.
     fn locate(&self, slot: u32, new: u32, renaming: &mut Renaming) {
         if let SlotKind::Location(old) = self.system.layout.slots[slot as usize].kind {
             renaming.locations[old as usize] = new;

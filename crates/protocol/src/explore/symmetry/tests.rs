@@ -1,4 +1,4 @@
-//! Representatives are exact on small systems: compared with all renamings of all states.
+//! Representatives are exact on small systems: a comparison with all renamings of all states.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::machine::run::next_order;
 use crate::machine::stepper::{Fired, Serialization, Stepper};
 use crate::system::Model;
 
-/// Visits every state by the plainest of searches.
+/// Visits every state by a simple search.
 fn all_states(system: &System) -> HashSet<Vec<i32>> {
     let mut stepper = Stepper::new(system, Serialization::Inferred, Budget::unlimited());
     let mut found = HashSet::new();
@@ -86,7 +86,7 @@ fn representatives_are_exact() {
         include_str!("../../../tests/models/nested.m"),
         include_str!("../../../tests/models/doubtful-loop.m"),
         &include_str!("../../../tests/models/german.m").replace("CLIENTS: 4", "CLIENTS: 2"),
-        // Values that point at each other: a cycle of three and a pair look the same to keys.
+        // Values that point at each other: keys do not distinguish a cycle of three from a pair.
         "type P: scalarset(5); var next: array [P] of P;\n\
          startstate undefine next; end;\n\
          ruleset p: P; q: P do\n\

@@ -1,7 +1,9 @@
-//! Twins: values that can be swapped without changing anything.
+//! Twins: values that can be swapped without changing the state.
+//!
 //! Being twins is an equivalence relation, and the order among twins does not matter. So among
-//! values with equal keys, only the classes of twins are tried in every order: each of the first
-//! such classes is put first, the keys are refined again, and so on.
+//! values with equal keys, only the classes of twins are tried in every order: each class with
+//! the first ambiguous key is put first in turn, the keys are refined, and the procedure is
+//! repeated.
 
 use crate::explore::store::hash;
 use crate::machine::UNDEFINED;
@@ -9,12 +11,12 @@ use crate::machine::UNDEFINED;
 use super::bags::sort_bag;
 use super::{Canonical, Cell, Following, Work, cells};
 
-/// Mixed into the key of a value that was put in front of others with the same key.
+/// Mixed into the key of a value that is put before other values with the same key.
 const PUT_FIRST: u64 = 0xf125_7000_0000_0001;
 
 impl Canonical<'_> {
-    /// Finds among values with equal keys those that are twins. How many twins a value has goes
-    /// into its key, and twins stand side by side in the orders.
+    /// Finds the twins among values with equal keys. The number of a value's twins becomes a part
+    /// of its key, and twins are adjacent in the orders.
     pub(super) fn find_twins(
         &self,
         cells: &[Cell],
@@ -26,7 +28,7 @@ impl Canonical<'_> {
             twins.iter_mut().zip(0..).for_each(|(twin, value)| *twin = value);
         }
         for &Cell { group, from, to } in cells {
-            // The least value of each class, and how many it has.
+            // Least value and size of each class.
             let mut classes: Vec<(u32, u32)> = Vec::new();
             let mut values = work.orders[group][from..to].to_vec();
             values.sort_unstable();
@@ -66,7 +68,7 @@ impl Canonical<'_> {
         }
     }
 
-    /// Checks whether two values of a group can be swapped without changing anything.
+    /// Checks whether two values of a group can be swapped without changing the state.
     pub(super) fn are_twins(
         &self,
         group: usize,
@@ -135,9 +137,9 @@ impl Canonical<'_> {
     }
 
     /// Tries every order of the classes of twins that have equal keys: puts each of the first such
-    /// classes in front, and refines.
+    /// classes in front in turn, and refines the keys.
     ///
-    /// It goes as deep as there are classes that only such a choice tells apart.
+    /// The depth of the recursion is the number of classes that only such a choice distinguishes.
     pub(super) fn descend(&self, work: &mut Work, follower: &mut Following<'_, '_>) {
         let cell = if self.is_over(work) { None } else { mixed(work) };
         let Some(Cell { group, from, to }) = cell else {
@@ -165,7 +167,7 @@ impl Canonical<'_> {
     }
 }
 
-/// Finds the first values with equal keys that are not all twins; twins stand side by side.
+/// Finds the first values with equal keys that are not all twins; twins must be adjacent.
 pub(super) fn mixed(work: &Work) -> Option<Cell> {
     cells(work).into_iter().find(|&Cell { group, from, to }| {
         let twin = |at: usize| work.twins[group][work.orders[group][at] as usize];
