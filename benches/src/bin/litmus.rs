@@ -162,26 +162,30 @@ fn case_studies(report: &mut String) -> Result<(), Box<dyn Error>> {
 }
 
 fn reductions(report: &mut String) {
-    let rows: Vec<Vec<String>> = (2..=7)
+    let rows: Vec<Vec<String>> = (2..=9)
         .map(|accesses| {
             // As in the paper: three addresses, three accesses per thread.
             let bound = Bound { per_thread: 3, ..Bound::accesses(accesses) };
-            let counts = count(&bound, accesses);
+            let (counts, time) = once(|| count(&bound, accesses));
             [accesses as u64, counts.plain, counts.symmetric, counts.connected]
                 .into_iter()
                 .map(show_count)
+                .chain([show_time(time)])
                 .collect()
         })
         .collect();
     *report += "\nFigure 11: programs of so many accesses, three addresses, at most three accesses \
                 a thread, any fences.\n\n";
-    *report += &markdown(&["accesses", "programs", "up to symmetry", "not redundant"], &rows);
+    *report += &markdown(
+        &["accesses", "programs", "up to symmetry", "not redundant", "time to count"],
+        &rows,
+    );
 }
 
 fn times(report: &mut String) -> Result<(), Box<dyn Error>> {
     let budget = Budget::unlimited();
     let mut rows = Vec::new();
-    for accesses in 3..=8 {
+    for accesses in 3..=9 {
         let bound = Bound { per_thread: 3, fences: false, ..Bound::accesses(accesses) };
         let all = shapes(&bound, accesses, Redundant::Drop);
         // A sample, evenly spread.

@@ -31,10 +31,15 @@ pub(crate) fn litmus(args: &LitmusArgs) -> Result<u8, CliError> {
     }
 }
 
-/// Finds the tests that paths denote: a file itself, and the `.litmus` files of a folder.
+/// Finds the tests that paths denote: a file itself, the `.litmus` files of a folder, and the tests
+/// that an index file lists.
 fn find_tests(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for path in paths {
+        if is_index(path) {
+            found.extend(find_tests(&listed(path, &mut Vec::new())?)?);
+            continue;
+        }
         if !path.is_dir() {
             found.push(path.clone());
             continue;
@@ -46,6 +51,37 @@ fn find_tests(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
         }
         found.extend(inside);
     }
+    Ok(found)
+}
+
+/// Checks whether a path is that of an index file, as herd has them: its name begins with `@`.
+fn is_index(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with('@')) && path.is_file()
+}
+
+/// Returns the paths that an index file lists, one per line, relative to its folder. Index files in
+/// it are followed; `open` has those on the way here.
+fn listed(path: &Path, open: &mut Vec<PathBuf>) -> Result<Vec<PathBuf>, CliError> {
+    if open.iter().any(|known| known == path) {
+        return Err(CliError::usage(format!("the index file {} lists itself", path.display())));
+    }
+    let text = read_text(path).map_err(|error| CliError::file("read", path, error))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    open.push(path.to_owned());
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let inside = folder.join(line);
+        if is_index(&inside) {
+            found.extend(listed(&inside, open)?);
+        } else {
+            found.push(inside);
+        }
+    }
+    open.pop();
     Ok(found)
 }
 

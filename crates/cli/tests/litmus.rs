@@ -49,6 +49,39 @@ fn a_wrong_test_is_reported_and_spares_the_others() {
 }
 
 #[test]
+fn a_user_of_herd_is_at_home() {
+    let folder = Folder::new();
+    let spelt = SB.replace("(0:EAX=0 /\\ 1:EBX=0)", "(P0:EAX = 0/\\P1:EBX = 0)");
+    folder.write("tests/SB.litmus", &spelt);
+    folder.write("tests/@all", "# everything\nSB.litmus\n\n@more\n");
+    folder.write("tests/@more", "deep/SB2.litmus\n");
+    folder.write("tests/deep/SB2.litmus", SB.replace("X86 SB", "X86 SB2"));
+    let ran = folder.run("litmus outcomes tests/@all --model x86tso --format herd");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("Condition exists (0:EAX=0 /\\ 1:EBX=0)\n"), "{}", ran.out);
+    assert!(ran.out.contains("Observation SB2 Sometimes 1 3\n"), "{}", ran.out);
+    // Without a model, the one of the architecture.
+    let ran = folder.run("litmus outcomes tests --format json");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.out.matches("\"model\":\"x86tso\"").count(), 2, "{}", ran.out);
+    folder.write("tests/LISA.litmus", "LISA L\n{ }\n P0 ;\n r[] r1 x ;\nexists (0:r1=0)\n");
+    let ran = folder.run("litmus outcomes tests");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("--model is missing"), "{}", ran.err);
+    // An index file that lists itself.
+    folder.write("tests/@more", "@all\n");
+    let ran = folder.run("litmus outcomes tests/@all --model x86tso");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("@all lists itself"), "{}", ran.err);
+    // An option with one hyphen, and a model of another architecture.
+    let ran = folder.run("litmus outcomes tests/SB.litmus -model x86tso");
+    assert!(ran.err.contains("--model"), "{}", ran.err);
+    let ran = folder.run("litmus outcomes tests/SB.litmus --model aarch64");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("the model `aarch64` cannot run tests/SB.litmus"), "{}", ran.err);
+}
+
+#[test]
 fn contrast_says_by_its_exit_code_whether_models_differ() {
     let folder = Folder::new();
     let ran = folder.run("litmus contrast --left tso --right pso --bound 4 --format json");

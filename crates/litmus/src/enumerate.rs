@@ -58,6 +58,9 @@ impl Bound {
     }
 }
 
+/// Largest number of names of addresses in a shape.
+const MAX_NAMES: usize = 256;
+
 /// A read or write of a shape.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Access {
@@ -73,17 +76,6 @@ pub(crate) struct Access {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Shape {
     pub(crate) threads: Vec<Vec<Access>>,
-}
-
-/// Number of programs after each reduction.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Counts {
-    /// Number of programs without any reduction except unique values and registers.
-    pub plain: u64,
-    /// Number of symmetry classes.
-    pub symmetric: u64,
-    /// Number of symmetry classes that are not redundant.
-    pub connected: u64,
 }
 
 impl Shape {
@@ -161,14 +153,42 @@ impl Shape {
         Shape { threads: best.unwrap_or_default() }
     }
 
+    /// Returns whether no other order of the threads has less text.
     fn is_canonical(&self) -> bool {
-        let mut is_least = true;
-        each_order(&self.threads, &mut |order| {
-            if is_least && renamed(order.iter().map(|&at| &self.threads[at])) < self.threads {
-                is_least = false;
+        let unnamed = [u8::MAX; MAX_NAMES];
+        !self.has_less(&mut vec![false; self.threads.len()], 0, &unnamed, 0)
+    }
+
+    /// Returns whether an order of the unused threads, in the places from `place` on, has less text
+    /// than the threads in these places. `names` has the new name of each address, of which `next`
+    /// are taken.
+    fn has_less(&self, used: &mut [bool], place: usize, names: &[u8; MAX_NAMES], next: u8) -> bool {
+        let Some(current) = self.threads.get(place) else {
+            return false;
+        };
+        // Lengths do not increase, so the next thread has the length of the one in its place.
+        (0..self.threads.len()).any(|at| {
+            if used[at] || self.threads[at].len() != current.len() {
+                return false;
             }
-        });
-        is_least
+            let (mut names, mut next) = (*names, next);
+            for (access, current) in self.threads[at].iter().zip(current) {
+                let name = &mut names[usize::from(access.address)];
+                if *name == u8::MAX {
+                    *name = next;
+                    next += 1;
+                }
+                match (Access { address: *name, ..*access }).cmp(current) {
+                    Ordering::Less => return true,
+                    Ordering::Equal => {}
+                    Ordering::Greater => return false,
+                }
+            }
+            used[at] = true;
+            let has_less = self.has_less(used, place + 1, &names, next);
+            used[at] = false;
+            has_less
+        })
     }
 
     /// Returns whether the conflict graph is strongly connected.
@@ -197,15 +217,6 @@ impl Shape {
         }
         let everything = (1u64 << all.len()) - 1;
         reach.iter().all(|&set| set == everything)
-    }
-
-    /// Returns whether an access depends on a read on the other side of a fence.
-    fn has_idle_dependency(&self) -> bool {
-        let is_idle = |thread: &Vec<Access>, at: usize| match usize::from(thread[at].depends) {
-            0 => false,
-            source => thread[source..=at].iter().any(|access| access.is_fenced),
-        };
-        self.threads.iter().any(|thread| (0..thread.len()).any(|at| is_idle(thread, at)))
     }
 
     /// Returns the shapes with one fence, dependency or access less.
@@ -328,23 +339,6 @@ pub enum Redundant {
     Drop,
 }
 
-/// Counts the programs of exactly this many accesses.
-pub fn count(bound: &Bound, accesses: usize) -> Counts {
-    let mut counts = Counts { plain: plain_count(bound, accesses), ..Counts::default() };
-    each_core(bound, accesses, &mut |core| {
-        let is_connected = core.is_connected();
-        each_decoration(bound, core, Redundant::Keep, &mut |shape| {
-            if shape.is_canonical() {
-                counts.symmetric += 1;
-                counts.connected += u64::from(is_connected && !shape.has_idle_dependency());
-            }
-            Ok(())
-        })
-    })
-    .expect(UNLIMITED);
-    counts
-}
-
 /// Returns every shape without any reduction: every order of threads and every naming of addresses.
 pub fn plain_shapes(bound: &Bound, accesses: usize) -> Vec<Shape> {
     let mut all = Vec::new();
@@ -360,19 +354,6 @@ pub fn plain_shapes(bound: &Bound, accesses: usize) -> Vec<Shape> {
     })
     .expect(UNLIMITED);
     all
-}
-
-fn plain_count(bound: &Bound, accesses: usize) -> u64 {
-    let mut total = 0u64;
-    each_split(accesses, bound, usize::MAX, &mut Vec::new(), &mut |lengths, _| {
-        let gaps: usize = lengths.iter().map(|length| length - 1).sum();
-        let fences = if bound.fences { 1u64 << gaps } else { 1 };
-        let kinds = (2 * bound.locations as u64).pow(accesses as u32);
-        total += kinds * fences;
-        Ok(())
-    })
-    .expect(UNLIMITED);
-    total
 }
 
 /// Naming of addresses.
@@ -535,7 +516,7 @@ fn each_order(threads: &[Vec<Access>], visit: &mut dyn FnMut(&[usize])) {
 
 /// Numbers the addresses in the order of appearance.
 fn renamed<'a>(threads: impl Iterator<Item = &'a Vec<Access>>) -> Vec<Vec<Access>> {
-    let mut names: [u8; 256] = [u8::MAX; 256];
+    let mut names = [u8::MAX; MAX_NAMES];
     let mut next = 0;
     threads
         .map(|thread| {
@@ -578,17 +559,6 @@ mod tests {
                 assert_eq!(made.len(), plain.len(), "{accesses} accesses");
                 assert_eq!(made.into_iter().collect::<BTreeSet<_>>(), plain);
             }
-        }
-    }
-
-    #[test]
-    fn counts_are_of_what_is_made() {
-        for accesses in 1..=4 {
-            let bound = Bound::accesses(accesses);
-            let counts = count(&bound, accesses);
-            assert_eq!(counts.plain, plain_shapes(&bound, accesses).len() as u64);
-            assert_eq!(counts.symmetric, shapes(&bound, accesses, Redundant::Keep).len() as u64);
-            assert_eq!(counts.connected, shapes(&bound, accesses, Redundant::Drop).len() as u64);
         }
     }
 }

@@ -59,6 +59,7 @@ mod languages;
 
 // Small programs, and contrasts.
 mod contrast;
+mod count;
 mod enumerate;
 mod generate;
 mod mapped;
@@ -68,7 +69,8 @@ pub use candidates::try_candidates;
 pub use cat::{CatModel, CatSource, find_isa_model, isa_model_ids};
 pub use condition::{Condition, Proposition, Quantifier};
 pub use contrast::{Contrast, ContrastOptions, Difference, Wanted, contrast, sufficient_bound};
-pub use enumerate::{Bound, Counts, Redundant, Shape, count, plain_shapes, shapes, shapes_within};
+pub use count::{Counts, count};
+pub use enumerate::{Bound, Redundant, Shape, plain_shapes, shapes, shapes_within};
 pub use execution::{Execution, ExecutionEvent, definition_witnesses, witnesses};
 pub use executions::{
     Asked, FinalState, IsaError, IsaEvent, IsaExecution, IsaOptions, IsaOutcomes, IsaTest,
@@ -77,8 +79,8 @@ pub use executions::{
 /// The common language into which tests of instruction sets are translated.
 pub mod operations {
     pub use crate::executions::code::{
-        Binary, Code, Declared, Expr, Fetch, Op, Register, Tags, ThreadCode, Unary, Update,
-        UpdateResult, Width,
+        Binary, Code, Declared, Expr, Fetch, Op, Register, Reservation, Tags, ThreadCode, Unary,
+        Update, UpdateResult, Width,
     };
 }
 pub use file::{Arch, ArchError, Test, read_test, write_table, write_test};

@@ -70,6 +70,73 @@ fn an_address_is_found_in_what_the_thread_wrote_before() {
     }
 }
 
+/// An index counts elements, whatever their width.
+#[test]
+fn an_index_counts_elements() {
+    let test = read(
+        "AArch64 T\n{ uint16_t x[4]={1,2,3,4}; uint64_t y[2]={5,6}; 0:X0=x[2]; 0:X1=&y[1]; }\n \
+         P0 ;\n LDRH W2,[X0] ;\n LDR X3,[X1] ;\nlocations [0:X2; 0:X3;]",
+    );
+    let found = isa_outcomes(&test, &find_isa_model("sc").unwrap(), &options()).unwrap();
+    let states: Vec<_> = found.states.iter().map(|state| test.shown(state)).collect();
+    assert_eq!(format!("{states:?}"), r#"[[("0:X2", Number(3)), ("0:X3", Number(6))]]"#);
+}
+
+/// A store exclusive may succeed at another address only with the variant, on the command line or
+/// in the test.
+#[test]
+fn a_reservation_may_cover_a_region() {
+    let text = |header: &str| {
+        format!(
+            "AArch64 T\n{header}{{ 0:X0=x; 0:X2=y; }}\n P0 ;\n LDXR W1,[X0] ;\n MOV W3,#1 ;\n \
+             STXR W4,W3,[X2] ;\nexists (y=1)"
+        )
+    };
+    let allows = |test: &IsaTest| {
+        let model = find_isa_model("aarch64").unwrap();
+        is_reachable(test, &isa_outcomes(test, &model, &options()).unwrap())
+    };
+    let mut test = read(&text(""));
+    assert!(!allows(&test));
+    test.apply_variant("lkmmv2");
+    assert!(!allows(&test));
+    test.apply_variant("ConstrainedUnpredictable");
+    assert!(allows(&test));
+    assert!(allows(&read(&text("Variant=mixed,CU\n"))));
+}
+
+/// A model that is interpreted orders the operations on a lock itself, so the search does not choose
+/// the last one, unless the test asks for the lock's value.
+#[test]
+fn the_last_operation_on_a_lock_is_chosen_only_if_it_is_asked_for() {
+    let text = |asked: &str| {
+        let thread = |at: usize| {
+            format!(
+                "P{at}(int *x, spinlock_t *s) {{ spin_lock(s); WRITE_ONCE(*x, {}); \
+                 spin_unlock(s); }}\n",
+                at + 1
+            )
+        };
+        format!("C T\n{{ }}\n{}{}locations [x;{asked}]", thread(0), thread(1))
+    };
+    let source = CatSource {
+        name: "free.cat".to_owned(),
+        text: "\"no check\"\nwith unused from {0, id}\n".to_owned(),
+    };
+    let model = CatModel::read(source, None, &[], &|_| None).unwrap();
+    let run = |asked: &str| {
+        let test = read(&text(asked));
+        let found = isa_outcomes(&test, &model, &options()).unwrap();
+        let last: std::collections::BTreeSet<String> =
+            found.states.iter().map(|state| format!("{:?}", test.shown(state)[0])).collect();
+        (last, found.candidates)
+    };
+    let ((few, candidates), (all, more)) = (run(""), run(" s;"));
+    assert_eq!(few.len(), 2, "{few:?}");
+    assert_eq!(few, all);
+    assert!(candidates < more, "{candidates} and {more}");
+}
+
 fn is_reachable(test: &IsaTest, found: &IsaOutcomes) -> bool {
     found.states.iter().any(|state| test.satisfies(state))
 }

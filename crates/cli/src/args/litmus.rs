@@ -113,8 +113,8 @@ pub(crate) struct OutcomesArgs {
     /// Memory models: sc, ibm370, tso, pso, pslo, rmo, ntso, npso, nrmo, sober, or four digits for
     /// tests of x86 and LISA; sc, x86tso, aarch64, riscv, riscv-tso, power, rc11, lkmm for tests of
     /// these architectures; paths of definition files and of protocols (.m), with --style
-    /// operational of machines; or all.
-    #[arg(long, short, value_name = "MODEL", value_delimiter = ',', required = true)]
+    /// operational of machines; or all [default: the model of the tests' architecture].
+    #[arg(long, short, value_name = "MODEL", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
     /// Style in which the models are specified [default: axiomatic, or the style of the file].
     #[arg(long, value_enum)]
@@ -134,7 +134,8 @@ pub(crate) struct OutcomesArgs {
     /// The bell file of the model [default: the file of the same name in its folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) bell: Option<PathBuf>,
-    /// Variants that a model tests for, such as lkmmv2.
+    /// Variants that a model tests for, such as lkmmv2; CU lets a store exclusive succeed at another
+    /// address than that of its load exclusive.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
     /// Largest number of times that a backward jump is followed.

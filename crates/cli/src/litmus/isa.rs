@@ -77,6 +77,19 @@ pub(super) fn find(name: &str, args: &CatArgs<'_>) -> Result<Option<IsaModel>, C
     Ok(Some(IsaModel { id: name.to_owned(), model: Arc::new(model) }))
 }
 
+/// Returns the model that is used for a language's tests unless another is named, as in herd.
+pub(super) fn usual_model(language: Language) -> Option<&'static str> {
+    Some(match language {
+        Language::X86 | Language::X86_64 => "x86tso",
+        Language::AArch64 => "aarch64",
+        Language::RiscV => "riscv",
+        Language::Ppc => "power",
+        Language::C => "rc11",
+        Language::LinuxC => "lkmm",
+        Language::Lisa => return None,
+    })
+}
+
 /// Returns the error for a model that does not run on executions.
 pub(super) fn no_model(name: &str, test: &Path) -> CliError {
     let known: Vec<&str> = isa_model_ids().collect();
@@ -102,7 +115,8 @@ pub(super) fn run(
     models: &[IsaModel],
     args: &OutcomesArgs,
 ) -> Result<IsaRan, CliError> {
-    let test = read_isa_test(&path.display().to_string(), text)?;
+    let mut test = read_isa_test(&path.display().to_string(), text)?;
+    args.variant.iter().for_each(|name| test.apply_variant(name));
     let options = IsaOptions {
         unroll: args.unroll,
         condition_only: args.condition_only,
@@ -116,6 +130,10 @@ pub(super) fn run(
         let options = IsaOptions { budget: options.budget.renewed(), ..options.clone() };
         let found = match isa_outcomes(&test, &model.model, &options) {
             Ok(found) => Ok(found),
+            // A model of another architecture has names that the test's lacks.
+            Err(IsaError::Model(_)) if find_isa_model(&model.id).is_some() => {
+                return Err(no_model(&model.id, path));
+            }
             Err(IsaError::Model(diagnostics)) => return Err(diagnostics.into()),
             Err(IsaError::Program(message)) => Err(message),
             Err(IsaError::Stopped(stopped)) => Err(stopped.to_string()),
@@ -270,8 +288,7 @@ impl IsaRan {
                 n if n == found.states.len() => "Always",
                 _ => "Sometimes",
             };
-            let asked = self.test.quantifier.as_str();
-            let _ = writeln!(text, "Condition {asked} ({})", self.test.proposition_text);
+            let _ = writeln!(text, "Condition {}", self.test.condition_text());
             let _ = writeln!(text, "Observation {name} {often} {positive} {negative}");
             let _ = writeln!(text, "Time {name} {:.2}\n", millis / 1e3);
         }

@@ -41,14 +41,15 @@ struct Ran {
 
 /// Prints the outcomes of each test under each model.
 pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
-    let chosen = Chosen::new(args)?;
+    let paths = find_tests(&args.paths)?;
+    let names = if args.model.is_empty() { vec![usual_model(&paths)?] } else { args.model.clone() };
+    let chosen = Chosen::new(&names, args)?;
     let models = chosen.programs.as_deref().unwrap_or_default();
     let is_json = args.format == OutcomesFormat::Json;
     let part = args.part.of(if is_json { OutputFormat::Json } else { OutputFormat::Text })?;
-    let paths = find_tests(&args.paths)?;
     let limits = (args.budget, args.memory.memory, args.unroll, args.condition_only, args.check);
     let cat = (&args.include, &args.bell, &args.variant);
-    let settings = (&args.model, args.style, args.witness, limits, cat, &paths);
+    let settings = (&names, args.style, args.witness, limits, cat, &paths);
     let run_name = run_id("outcomes", &settings);
     let tests: Vec<(usize, &PathBuf)> =
         paths.iter().enumerate().filter(|(at, _)| part.is_none_or(|p| p.has(*at as u64))).collect();
@@ -143,7 +144,7 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
     if args.format == OutcomesFormat::Text {
         let titles: Vec<String> = match &chosen.programs {
             Some(models) => models.iter().map(Model::title).collect(),
-            None => args.model.clone(),
+            None => names.clone(),
         };
         let header: Vec<&str> =
             std::iter::once("test").chain(titles.iter().map(String::as_str)).collect();
@@ -158,6 +159,30 @@ pub(crate) fn outcomes(args: &OutcomesArgs) -> Result<u8, CliError> {
         pages.finish()?;
     }
     Ok(worst)
+}
+
+/// Returns the model of the tests' architecture, if all tests have the same.
+fn usual_model(paths: &[PathBuf]) -> Result<String, CliError> {
+    let mut found = Vec::new();
+    for path in paths {
+        // Standard input can be read only once.
+        let language = if path == Path::new("-") { None } else { isa_language(&load_text(path)?) };
+        let model = language.and_then(isa::usual_model);
+        if !found.contains(&model) {
+            found.push(model);
+        }
+    }
+    match found[..] {
+        [Some(model)] => Ok(model.to_owned()),
+        [] | [None] => Err(CliError::usage("--model is missing: these tests have no usual one")),
+        _ => {
+            let names: Vec<&str> = found.iter().map(|model| model.unwrap_or("none")).collect();
+            Err(CliError::usage(format!(
+                "--model is missing: the usual ones of these tests differ: {}",
+                names.join(", ")
+            )))
+        }
+    }
 }
 
 /// Adds a test to an interactive report.
@@ -201,10 +226,10 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn new(args: &OutcomesArgs) -> Result<Self, CliError> {
+    fn new(names: &[String], args: &OutcomesArgs) -> Result<Self, CliError> {
         let mut executions = Vec::new();
         let (mut missing, mut broken) = (None, None);
-        for name in &args.model {
+        for name in names {
             // Protocols and machines are not in cat.
             if is_path(name) && (name.ends_with(".m") || args.style == Some(Style::Operational)) {
                 missing = Some(name.clone());
@@ -220,7 +245,7 @@ impl Chosen {
             }
         }
         let executions = missing.is_none().then_some(executions);
-        match select(&args.model, args.style) {
+        match select(names, args.style) {
             Ok(models) => Ok(Chosen { programs: Some(models), executions, missing }),
             Err(_) if executions.is_some() => Ok(Chosen { programs: None, executions, missing }),
             // If neither language fits, the errors of the larger language are shown.

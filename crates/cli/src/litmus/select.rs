@@ -110,6 +110,8 @@ pub(super) fn find(name: &str, style: Option<Style>) -> Result<Model, CliError> 
         None => {
             let known = all_names(style).join(", ");
             let hint = match style {
+                // What the short option `-m` takes from herd's `-model`.
+                _ if name == "odel" => "herd's option -model is --model here".to_owned(),
                 Style::Axiomatic => format!(
                     "there are {known}, and four digits such as 4044 for the pairs WW, WR, RW and \
                      RR: 0 free, 1 same address, 2 dependent, 3 either, 4 always"

@@ -135,12 +135,11 @@ let lmws = lws
 let lwfs = lws
 let lrs = ([W] ; follows ; [R]) \ (follows ; [W] ; follows)
 let lmrs = lrs
-let through-memory = (pick-data-dep ; lrs)*
-let pick-addr-dep = through-memory ; pick-addr-dep
-let pick-data-dep = through-memory ; pick-data-dep
-let pick-ctrl-dep = through-memory ; pick-ctrl-dep
-let pick-basic-dep = pick-addr-dep | pick-data-dep | pick-ctrl-dep
-let pick-dep = pick-basic-dep
+let pick-basic-dep = [R] ; (pick-addr-dep | pick-data-dep | iico_data | iico_ctrl | lrs)*
+let pick-addr-dep = pick-basic-dep ; pick-addr-dep
+let pick-data-dep = pick-basic-dep ; pick-data-dep
+let pick-ctrl-dep = pick-basic-dep ; pick-ctrl-dep
+let pick-dep = (pick-basic-dep | pick-addr-dep | pick-data-dep | pick-ctrl-dep) \ same-instance
 "#;
 
 /// Names used by the dependencies of AArch64, for a model without a file of that name.

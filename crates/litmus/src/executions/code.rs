@@ -212,8 +212,7 @@ pub enum Op {
         /// Tags of the event.
         tags: Tags,
     },
-    /// Writes if the thread holds a reservation of the address, or fails; the status register
-    /// receives the result.
+    /// Writes if the thread holds a reservation, or fails; the status register receives the result.
     StoreExclusive {
         /// The address.
         address: Expr,
@@ -357,6 +356,25 @@ pub struct Declared {
 pub(crate) const FIRST_ADDRESS: i64 = 0x5a51_0000;
 pub(crate) const ADDRESS_STEP: i64 = 0x1_0000;
 
+/// Addresses to which a store exclusive may write.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Reservation {
+    /// Only the address of the load exclusive.
+    #[default]
+    Address,
+    /// Any address, since a processor may reserve a larger region; the two accesses are an update
+    /// only if their addresses are equal.
+    Region,
+}
+
+impl Reservation {
+    /// Returns what a variant of herd selects, if it concerns reservations.
+    pub(crate) fn of_variant(name: &str) -> Option<Self> {
+        let is_it = |known: &str| known.eq_ignore_ascii_case(name.trim());
+        ["CU", "ConstrainedUnpredictable"].iter().any(|known| is_it(known)).then_some(Self::Region)
+    }
+}
+
 /// A program in the common language.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
@@ -366,6 +384,8 @@ pub struct Code {
     pub locations: Vec<Declared>,
     /// Names of the tags that events carry.
     pub tags: Vec<String>,
+    /// Addresses to which a store exclusive may write.
+    pub reservation: Reservation,
 }
 
 impl Code {

@@ -1,6 +1,6 @@
 //! A test of an instruction set: its program, and a condition on its final states.
 
-use super::code::{Code, truncate};
+use super::code::{Code, Reservation, truncate};
 use super::search::IsaOutcomes;
 
 /// A test in herd's format.
@@ -128,9 +128,29 @@ pub(crate) enum Formula {
 }
 
 impl IsaTest {
+    /// Applies a variant of herd: `ConstrainedUnpredictable` (or `CU`) lets a store exclusive
+    /// succeed at another address than that of its load exclusive. Other variants concern models
+    /// and are ignored here.
+    pub fn apply_variant(&mut self, name: &str) {
+        if let Some(reservation) = Reservation::of_variant(name) {
+            self.code.reservation = reservation;
+        }
+    }
+
     /// Returns the program.
     pub fn code(&self) -> &Code {
         &self.code
+    }
+
+    /// Checks whether the final states show the value at an address.
+    pub(crate) fn observes(&self, at: i64) -> bool {
+        self.observed.iter().any(|observed| match observed.source {
+            Source::Register { .. } => false,
+            Source::Memory { address, count, step } => {
+                let end = address + count as i64 * i64::from(step);
+                (address..end).contains(&at)
+            }
+        })
     }
 
     /// Returns a value truncated to the width of the register or location with this index.

@@ -7,8 +7,8 @@
 use rustc_hash::FxHashMap;
 
 use super::code::{
-    Code, Expr, Fetch, Op, Tags, ThreadCode, Update, UpdateResult, binary, condition, truncate,
-    unary,
+    Code, Expr, Fetch, Op, Reservation, Tags, ThreadCode, Update, UpdateResult, binary, condition,
+    truncate, unary,
 };
 
 /// Reads from which a value comes: directly, and through a choice. Bits are events of the thread.
@@ -38,6 +38,17 @@ pub(crate) enum Kind {
     Fence,
 }
 
+/// What the write of an atomic instruction derives from its read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Derived {
+    /// Nothing: an exchange.
+    Nothing,
+    /// Its value: an addition.
+    Value,
+    /// Whether it happens: a compare-and-swap.
+    Choice,
+}
+
 /// An event of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
@@ -55,6 +66,8 @@ pub(crate) struct Event {
     pub(crate) control_from: Sources,
     /// Read of the same atomic instruction.
     pub(crate) atomic_with: Option<u8>,
+    /// What the atomic instruction derives from its read.
+    pub(crate) derived: Derived,
     /// Load exclusive that belongs to a store exclusive.
     pub(crate) exclusive_with: Option<u8>,
     /// Whether the event has a location.
@@ -242,8 +255,15 @@ impl Unfolder<'_> {
                     self.run(failed);
                     let (address, address_from) = eval(&state, address);
                     let Some((with, reserved, reserved_from)) = state.reserved else { return };
-                    if reserved != address {
-                        return;
+                    let is_update = reserved == address;
+                    if !is_update {
+                        if self.code.reservation == Reservation::Address {
+                            return;
+                        }
+                        if self.code.locate(address).is_none() {
+                            self.abandon(&state);
+                            return;
+                        }
                     }
                     state.reserved = None;
                     let mut status_from = address_from.join(reserved_from);
@@ -255,7 +275,7 @@ impl Unfolder<'_> {
                         event.written = truncate(value, *bytes, false);
                         event.data_from = data_from;
                         status_from = status_from.join(data_from);
-                        event.exclusive_with = Some(with + at as u8);
+                        event.exclusive_with = is_update.then_some(with + at as u8);
                         event.located = true;
                         state.events.push(event);
                     }
@@ -348,6 +368,7 @@ impl Unfolder<'_> {
             data_from: Sources::default(),
             control_from: state.control,
             atomic_with: None,
+            derived: Derived::Nothing,
             exclusive_with: None,
             located: false,
             ordered: false,
@@ -462,6 +483,11 @@ impl Unfolder<'_> {
                 write.written = new;
                 write.data_from = data_from;
                 write.atomic_with = Some(index as u8);
+                write.derived = match update {
+                    Update::Swap(_) => Derived::Nothing,
+                    Update::Fetch(..) | Update::AddUnless { .. } => Derived::Value,
+                    Update::CompareAndSwap { .. } => Derived::Choice,
+                };
                 write.located = true;
                 next.events.push(write);
             }
@@ -513,6 +539,7 @@ impl Unfolder<'_> {
                         write.written = truncate(value, width.bytes, false);
                         write.data_from = from.join(compared);
                         write.atomic_with = Some((index + at) as u8);
+                        write.derived = Derived::Choice;
                         write.located = true;
                         next.events.push(write);
                     }

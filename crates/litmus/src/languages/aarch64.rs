@@ -650,7 +650,7 @@ impl Translator<'_, '_> {
         {
             let (expected, _) = self.source(get(0)?)?;
             let (new, _) = self.source(get(1)?)?;
-            (Update::CompareAndSwap { expected, new }, order, 0, true)
+            (Update::CompareAndSwap { expected, new }, order, 0, !Self::is_zero(get(0)?))
         } else if let Some(order) = stem.strip_prefix("SWP").and_then(orders) {
             let (new, _) = self.source(get(0)?)?;
             (Update::Swap(new), order, 1, !Self::is_zero(get(1)?))

@@ -9,7 +9,12 @@ use crate::executions::Language;
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Number(i64),
-    Location(String, i64),
+    /// An address: a location, an offset in bytes and an index of its array.
+    Location {
+        name: String,
+        offset: i64,
+        index: i64,
+    },
     Array(Vec<Value>),
 }
 
@@ -135,13 +140,13 @@ fn value(text: &str) -> Option<Value> {
         Some((name, offset)) => (name.trim(), number(offset)?),
         None => (text, 0),
     };
-    let (name, offset) = match name.split_once('[') {
-        Some((base, rest)) => (base.trim(), offset + 4 * number(rest.trim_end_matches(']'))?),
-        None => (name, offset),
+    let (name, index) = match name.split_once('[') {
+        Some((base, rest)) => (base.trim(), number(rest.trim_end_matches(']'))?),
+        None => (name, 0),
     };
     let fits = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_alphanumeric() || "_.".contains(c));
-    fits.then(|| Value::Location(name.to_owned(), offset))
+    fits.then(|| Value::Location { name: name.to_owned(), offset, index })
 }
 
 /// Returns the canonical name of a register in the language; `None` if there is no such register.
@@ -182,7 +187,11 @@ pub(crate) fn apply(
         let Declaration { at: range, of, thread, name, brackets, value } = declaration;
         let resolve = |builder: &mut Builder, value: &Value| match value {
             Value::Number(number) => Some(*number),
-            Value::Location(name, offset) => Some(builder.address(name) + offset),
+            Value::Location { name, offset, index } => {
+                let at = builder.location(name);
+                let bytes = i64::from(builder.code.locations[at].bytes);
+                Some(builder.address(name) + offset + index * bytes)
+            }
             Value::Array(_) => None,
         };
         if thread.is_none() && !name.starts_with('%') {

@@ -107,7 +107,7 @@ fn read(language: Language, original: &str, locations: &[&str]) -> Result<IsaTes
     initial::apply(language, declarations, &mut builder).map_err(one)?;
     let endings = Endings::read(language, &text, end, &mut builder).map_err(one)?;
     let Builder { code, .. } = builder;
-    Ok(IsaTest {
+    let mut test = IsaTest {
         language,
         name: name.to_owned(),
         code,
@@ -116,7 +116,10 @@ fn read(language: Language, original: &str, locations: &[&str]) -> Result<IsaTes
         quantifier: endings.asked.unwrap_or(Asked::Forall),
         proposition: endings.proposition,
         proposition_text: endings.text,
-    })
+    };
+    let variants = head.lines().filter_map(|line| line.trim().strip_prefix("Variant="));
+    variants.flat_map(|names| names.split(',')).for_each(|name| test.apply_variant(name));
+    Ok(test)
 }
 
 fn tags_of(language: Language) -> &'static [&'static str] {

@@ -163,6 +163,24 @@ fn words<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
     })
 }
 
+impl IsaTest {
+    /// Returns the condition as herd's logs have it: `exists (0:EAX=1 /\ x=2)`.
+    pub fn condition_text(&self) -> String {
+        let mut text = String::new();
+        for word in self.proposition_text.split_inclusive(|c: char| !c.is_alphanumeric()) {
+            // A thread may be spelt `P0`.
+            let thread = word.strip_prefix(['P', 'p']).and_then(|rest| rest.strip_suffix(':'));
+            let is_thread = thread
+                .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit()));
+            text += if is_thread { &word[1..] } else { word };
+        }
+        let text = text.replace(" = ", "=").replace("= ", "=").replace(" =", "=");
+        let text = text.replace("/\\", " /\\ ").replace("\\/", " \\/ ").replace("=>", " => ");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        format!("{} {}", self.quantifier.as_str(), bracketed(&words.join(" ")))
+    }
+}
+
 /// Returns a proposition in a single pair of brackets.
 fn bracketed(proposition: &str) -> String {
     let is_wrapped = proposition.starts_with('(')
