@@ -7,72 +7,41 @@
 
 use std::fmt::Write;
 
+use sha2::Digest;
+
 use crate::history::{Action, History, Status};
 use crate::ids::{KeyId, ValueId};
 
-/// The constants of the rounds: fractional parts of the cube roots of the first 64 primes.
-const ROUNDS: [u32; 64] = [
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
-];
+/// Number of bytes that are collected before they are hashed.
+const COLLECTED: usize = 4096;
 
-/// Size of a block of the hash, in bytes.
-const BLOCK: usize = 64;
-/// Bytes that are collected before they are hashed.
-const COLLECTED: usize = 64 * BLOCK;
-
-/// SHA-256 (FIPS 180-4) of bytes that arrive in pieces.
+/// SHA-256 of bytes that arrive in pieces.
 ///
 /// A digest is computed from many pieces of a few bytes each, so they are collected first.
 struct Sha256 {
-    state: [u32; 8],
+    hash: sha2::Sha256,
     collected: Vec<u8>,
-    /// Number of bytes that were hashed.
-    hashed: u64,
 }
 
 impl Sha256 {
     fn new() -> Self {
-        let state = [
-            0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab,
-            0x5be0cd19,
-        ];
-        Sha256 { state, collected: Vec::with_capacity(8 * BLOCK), hashed: 0 }
+        Sha256 { hash: sha2::Sha256::new(), collected: Vec::with_capacity(512) }
     }
 
     #[inline]
     fn add(&mut self, bytes: &[u8]) {
         self.collected.extend_from_slice(bytes);
         if self.collected.len() >= COLLECTED {
-            self.compress();
+            self.hash.update(&self.collected);
+            self.collected.clear();
         }
     }
 
-    /// Hashes the full blocks among the collected bytes.
-    fn compress(&mut self) {
-        let (blocks, rest) = self.collected.as_chunks::<BLOCK>();
-        blocks.iter().for_each(|block| compress(&mut self.state, block));
-        let hashed = self.collected.len() - rest.len();
-        self.hashed += hashed as u64;
-        self.collected.drain(..hashed);
-    }
-
     fn finish(mut self) -> String {
-        let bits = (self.hashed + self.collected.len() as u64) * 8;
-        self.collected.push(0x80);
-        let zeros = (2 * BLOCK - 8 - self.collected.len() % BLOCK) % BLOCK;
-        self.collected.resize(self.collected.len() + zeros, 0);
-        self.collected.extend_from_slice(&bits.to_be_bytes());
-        self.compress();
-        let mut digest = String::with_capacity(BLOCK);
-        for word in self.state {
-            write!(digest, "{word:08x}").expect("a string takes what is written");
+        self.hash.update(&self.collected);
+        let mut digest = String::with_capacity(64);
+        for byte in self.hash.finalize() {
+            write!(digest, "{byte:02x}").expect("a string takes what is written");
         }
         digest
     }
@@ -86,33 +55,6 @@ impl Sha256 {
     fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.add(text.as_bytes());
-    }
-}
-
-/// Hashes a block.
-fn compress(state: &mut [u32; 8], block: &[u8; BLOCK]) {
-    let mut words = [0u32; 64];
-    for (word, bytes) in words.iter_mut().zip(block.as_chunks::<4>().0) {
-        *word = u32::from_be_bytes(*bytes);
-    }
-    for i in 16..64 {
-        let (a, b) = (words[i - 15], words[i - 2]);
-        let s0 = a.rotate_right(7) ^ a.rotate_right(18) ^ (a >> 3);
-        let s1 = b.rotate_right(17) ^ b.rotate_right(19) ^ (b >> 10);
-        words[i] = words[i - 16].wrapping_add(s0).wrapping_add(words[i - 7]).wrapping_add(s1);
-    }
-    let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
-    for (&constant, &word) in ROUNDS.iter().zip(&words) {
-        let s1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
-        let choice = (e & f) ^ (!e & g);
-        let t1 = h.wrapping_add(s1).wrapping_add(choice).wrapping_add(constant).wrapping_add(word);
-        let s0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
-        let majority = (a & b) ^ (a & c) ^ (b & c);
-        (h, g, f, e) = (g, f, e, d.wrapping_add(t1));
-        (d, c, b, a) = (c, b, a, t1.wrapping_add(s0.wrapping_add(majority)));
-    }
-    for (word, new) in state.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-        *word = word.wrapping_add(new);
     }
 }
 

@@ -170,10 +170,16 @@ fn other_models(object: &dyn Object, chance: &mut Chance) -> Vec<ObjectModel> {
     models
 }
 
+/// A method, its arguments, and the values that it may return.
+type Signature = (&'static str, Vec<Value>, Vec<Option<Value>>);
+
+/// A method, its arguments, and its return once the call has taken effect.
+type RunningCall = (&'static str, Vec<Value>, Option<Option<Value>>);
+
 /// Visits every stream of at most `calls` calls, where a call may return any of its values, fail or
 /// be lost.
 fn all_streams(
-    calls: &[(&'static str, Vec<Value>, Vec<Option<Value>>)],
+    calls: &[Signature],
     left: usize,
     sessions: usize,
     stream: &mut Vec<Event>,
@@ -252,8 +258,7 @@ fn random(
     let alphabet = alphabet(name);
     let mut effects: Vec<(&'static str, Vec<Value>)> = Vec::new();
     // The call of each session, and its return once it has taken effect.
-    let mut running: Vec<Option<(&'static str, Vec<Value>, Option<Option<Value>>)>> =
-        vec![None; sessions];
+    let mut running: Vec<Option<RunningCall>> = vec![None; sessions];
     let mut stream = Vec::new();
     let mut made = 0;
     let (misses, wrong, lost) = (2 + chance.below(8), 5 + chance.below(30), 4 + chance.below(20));
