@@ -170,6 +170,9 @@ fn inputs_stay_and_counts_are_kept() {
         assert_eq!(folder.read(file), before, "{args}");
     }
     assert_eq!(folder.run("check r.hist --model sc --jobs 1024").code, 0);
+    let Ran { code, err, .. } = folder.run("generate -n 5 --plant 1000 --count 4 -o many.hist");
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("warning: 4 of 4 histories have fewer than 1000 planted reads"), "{err}");
     // Without a run of the test nothing was seen, so nothing is said about the processor.
     let Ran { code, out, .. } = folder.run("litmus run sb.litmus --budget 0s");
     assert!(code == 3 && out.contains("0 runs"), "{code} {out}");

@@ -98,7 +98,7 @@ fn judged_levels(order: &str) -> Folder {
         "--aborted 0.2 --indeterminate 0.3",
         "--lists --aborted 0.2 --indeterminate 0.3",
         "--values 2",
-        "--plant 2 --values 3",
+        "--values 3",
         "--times",
     ];
     for (i, level) in ["rc", "ra", "tcc", "psi", "pc", "si", "ser"].into_iter().enumerate() {

@@ -482,7 +482,7 @@ mod tests {
                 "line 1, column 3: expected `ST`, `LD` or `->`, found `XX`",
                 "line 2, column 7: processors count from 1",
                 "line 3, column 6: the IDs of nodes count from 1",
-                "line 4, column 11: `po` stands here twice",
+                "line 4, column 11: `po` occurs twice",
                 "line 5, column 8: expected `po`, `STo`, `inh` or `forced`, found `p`",
                 "line 6, column 1: 99999999999 is too large, at most 1048576 is allowed",
                 "line 7, column 9: expected a number, found the line's end",
