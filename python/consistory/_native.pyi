@@ -122,7 +122,7 @@ class History:
         """The source of the history, such as the path of its file."""
     @property
     def index(self) -> int:
-        """The index of the history in its source, counted from 0."""
+        """Index of the history in its source, counted from 0."""
     @property
     def digest(self) -> str:
         """A digest of the history's content, the same as in verdicts of the command line."""

@@ -200,7 +200,7 @@ enum Happens {
     End,
 }
 
-/// A line that is no event, or an event that does not fit those before it.
+/// A line that is not an event, or an event that does not fit the events before it.
 pub(crate) struct WrongLine {
     /// Source of the line.
     pub(crate) source: Arc<str>,
